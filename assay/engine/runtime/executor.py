@@ -218,9 +218,13 @@ class Executor:
         self._check_inputs(inputs)
         check_float_environment()
         self._watch.begin()
+        if (checks := self._kernels.checks) is not None:
+            checks.begin()
         home = torch.get_default_device()
         if hook is None and self.whole is not None:
             ends = self.whole.run([t for part in inputs for t in part], store=store, home=home)
+            if checks is not None:
+                checks.verify()
             check_float_environment_held()
             return ends
         slots = [own_memory(t) for part in inputs for t in part]
@@ -230,6 +234,8 @@ class Executor:
             ends = self._plan.run(flat, self._watch.due, give=give)
         else:
             ends = self._instrumented(flat, hook)
+        if checks is not None:
+            checks.verify()
         check_float_environment_held()
         passed = zip(ends, self._sources, strict=True)
         return [slots[j] if j < len(slots) and t is flat[j] else t.to(home) for t, j in passed]

@@ -13,6 +13,7 @@ from assay.engine.runtime.stock import gather, reduce
 from assay.engine.runtime.stock.maps import scalar_map
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import nodes as triton_nodes
+from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.values.dtypes import from_bytes
 from assay.protocol.program.nodes import (
     Const,
@@ -37,7 +38,7 @@ class NodeKernels:
 
     device: where values lie. by_triton: Triton's, in a process that has it. cross_check: other product variants than
     usual, and sums by the general kernels. products: native ones, for dots. `product_variants` says per dot made so far
-    which product is used.
+    which product is used; `checks` are those of Triton's products, which a run begins and verifies.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class NodeKernels:
     ) -> None:
         self._program, self._watch, self.device = program, watch, device
         self._by_triton, self._is_cross_check, self._products = by_triton, cross_check, products
+        self.checks = ProductChecks(program, watch) if by_triton else None
         self.product_variants: dict[int, str] = {}
         self._made: dict[int, Kernel] = {}
 
@@ -59,7 +61,8 @@ class NodeKernels:
         """The kernel of node k; the same function whenever it is asked for."""
         if k not in self._made:
             node = self._program.nodes[k]
-            found = triton_nodes.kernel(self._program, node) if self._by_triton else None
+            check = None if self.checks is None else (self.checks, k)
+            found = triton_nodes.kernel(self._program, node, check) if self._by_triton else None
             if found is None:
                 self._made[k] = self._stock(k, node)
             else:

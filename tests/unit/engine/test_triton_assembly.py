@@ -16,11 +16,14 @@ ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 
 
-@pytest.mark.parametrize("target", [80, 90])
-def test_kernels_for_gpus_multiply_integers_and_fuse_flush_and_approximate_nothing(target: int, tmp_path: Path):
+TARGETS = ["80", "90", *(pytest.param(target, marks=pytest.mark.long) for target in ("89", "100", "gfx942"))]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_kernels_for_gpus_multiply_integers_and_fuse_flush_and_approximate_nothing(target: str, tmp_path: Path):
     """In a process of its own, without the interpreter, and with a cache of its own."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-m", "assay.engine.runtime.triton.assembly", str(target)]
+    command = [sys.executable, "-m", "assay.engine.runtime.triton.assembly", target]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=170)
     findings = json.loads(done.stdout)
     assert {f["kernel"]: f["forbidden"] for f in findings if f["forbidden"]} == {}, done.stderr

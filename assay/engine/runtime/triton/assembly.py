@@ -1,7 +1,7 @@
 """What a compiler makes of the kernels, for devices that need not be there: integer tensor cores, no rounding added.
 
-`python -m assay.engine.runtime.triton.assembly 80 90` prints, per target (compute capability) and kernel, what of its
-PTX matters, as JSON. Without the interpreter: kernels are compiled, none is run.
+`python -m assay.engine.runtime.triton.assembly 80 90 gfx942` prints, per target (compute capability, or AMD's name) and
+kernel, what of its text matters, as JSON. Without the interpreter: kernels are compiled, none is run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor
 
+from assay.engine.runtime.products.freivalds import ProductWatch
 from assay.engine.runtime.triton import backend, nodes, products, reductions, sha256
+from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.routes import Carrier, route
 from assay.engine.runtime.values.dtypes import TORCH
 from assay.protocol.arithmetic import functions
@@ -27,11 +29,16 @@ from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 
-INTEGER_PRODUCT = re.compile(r"mma\S*\.s32\.s8\.s8|tcgen05\.mma\S*kind::i8")
-"""Products of i8 with i32 accumulators on tensor cores: mma.sync, wgmma, tcgen05."""
+INTEGER_PRODUCT = re.compile(r"mma\S*\.s32\.s8\.s8|tcgen05\.mma\S*kind::i8|v_mfma_i32_\S+_i8")
+"""Products of i8 with i32 accumulators on tensor cores: mma.sync, wgmma, tcgen05; AMD's."""
 
 FORBIDDEN = re.compile(r"\bfma\.\S+|\bmad\.\S*f\d+\S*|\S+\.ftz\S*|\S+\.approx\S*|\bdiv\.full\S*|\S+\.f64\b")
 """What rounds once for two operations, flushes, approximates, or is slow on most devices: binary64."""
+
+FORBIDDEN_AMD = re.compile(
+    r"\bv_\S+_f64\S*|denorm_mode_32 [012]\b|\bv_mad_\S*f\d+\S*|\bv_mac_\S+|\bv_(?:exp|log|sin|cos)_\S+"
+)
+"""The same on AMD, fused operations apart: there they are also how a division is rounded correctly (`fused_amd`)."""
 
 _TYPES = {
     torch.float32: "*fp32",
@@ -49,19 +56,37 @@ _TYPES = {
 class CompiledKernel:
     """One kernel for one target: how many integer products its text has, and what it must not have."""
 
-    target: int
+    target: str
     kernel: str
     integer_products: int
     forbidden: list[str]
     lines: int
 
 
-def findings(target: int) -> Iterator[CompiledKernel]:
-    """Every kind of kernel, compiled for a compute capability (80, 90, ...)."""
+def findings(target: str) -> Iterator[CompiledKernel]:
+    """Every kind of kernel, compiled for a compute capability (80, 90, ...) or a device of AMD (gfx942, ...)."""
     for name, launch in launches():
         text = compiled(launch, target)
-        found = sorted(set(FORBIDDEN.findall(text)))
+        found = sorted(_forbidden_amd(text) if is_amd(target) else set(FORBIDDEN.findall(text)))
         yield CompiledKernel(target, name, len(INTEGER_PRODUCT.findall(text)), found, len(text.splitlines()))
+
+
+def is_amd(target: str) -> bool:
+    """Whether a target is a device of AMD."""
+    return target.startswith("gfx")
+
+
+def _forbidden_amd(text: str) -> set[str]:
+    return set(FORBIDDEN_AMD.findall(text)) | fused_amd(text)
+
+
+def fused_amd(text: str) -> set[str]:
+    """Fused multiply-adds beyond those by which AMD's compiler rounds correctly: five refine a quotient, two a square
+    root; what has the factor -2^32 takes the low half of an integer from an f32.
+    """
+    fused = re.findall(r"^\s+(v_fmac?_f32\S*) (?!.*(?:0xcf800000|, s\d+, \|v\d+\|$))", text, re.MULTILINE)
+    meant = 5 * len(re.findall(r"\bv_div_fixup_f32", text)) + 2 * len(re.findall(r"\bv_sqrt_f32", text))
+    return set(fused) if len(fused) > meant else set()
 
 
 def launches() -> Iterator[tuple[str, backend.Launch]]:
@@ -72,9 +97,12 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
         program, node, values = _matrices(1024, 768, 768, p, p)
         for packed in (False, True):
             with backend.recorded() as seen:
-                products.by_digits(program, node, found, ((), (0,), (1,)), packed=packed)(values)
+                check = ProductChecks(program, ProductWatch((len(program.nodes) - 2,))), len(program.nodes) - 2
+                products.by_digits(program, node, found, ((), (0,), (1,)), packed=packed, check=check)(values)
             yield f"{found.name} of {p} bits{', packed' if packed else ''}", seen[-1]
-        yield f"planes of {p} bits for {found.name}", seen[0]
+        yield f"weighed rows of {p} bits", seen[0]
+        yield f"weighed terms of {p} bits", seen[1]
+        yield f"planes of {p} bits for {found.name}", seen[2]
     program, node, values = _matrices(64, 64, 96, 24, 24)
     with backend.recorded() as seen:
         reductions.dot(program, node)(values)
@@ -93,21 +121,22 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
             yield each.family.name.lower(), launch
 
 
-def compiled(launch: backend.Launch, target: int) -> str:
-    """The PTX of a launch for a compute capability, specialised as a run would specialise it."""
+def compiled(launch: backend.Launch, target: str) -> str:
+    """The PTX of a launch, or AMD's assembly, specialised as a run would specialise it."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
     names = launch.kernel.arg_names
     given = dict(zip(names, launch.arguments, strict=False))
-    constants = {**launch.constants, **{k: v for k, v in given.items() if not isinstance(v, Tensor) and v == 1}}
+    constants = {**launch.constants, **{k: v for k, v in given.items() if v is None or (isinstance(v, int) and v == 1)}}
     signature = {k: "constexpr" if k in constants else _type(given[k]) for k in names}
     aligned = [k for k, v in given.items() if k not in constants and (isinstance(v, Tensor) or v % 16 == 0)]
     attributes = {(names.index(k),): [["tt.divisibility", 16]] for k in aligned}
     source = ASTSource(launch.kernel, signature=signature, constexprs=constants, attrs=attributes)
     options = {**backend.OPTIONS, "num_warps": launch.warps}
-    return str(triton.compile(source, target=GPUTarget("cuda", target, 32), options=options).asm["ptx"])
+    device = GPUTarget("hip", target, 64) if is_amd(target) else GPUTarget("cuda", int(target), 32)
+    return str(triton.compile(source, target=device, options=options).asm["amdgcn" if is_amd(target) else "ptx"])
 
 
 def _type(value: Tensor | int) -> str:
@@ -164,7 +193,7 @@ def _gelu() -> ScalarProgram:
 
 def main(targets: list[str]) -> int:
     """Print the findings for these targets; 1 where a kernel has what it must not have."""
-    found = [finding for target in targets for finding in findings(int(target))]
+    found = [finding for target in targets for finding in findings(target)]
     sys.stdout.write(json.dumps([asdict(finding) for finding in found], indent=1) + "\n")
     return int(any(finding.forbidden for finding in found))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.engine.runtime.products.dot import groups
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import elementwise, reductions
+from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.probe import failure
 from assay.engine.runtime.triton.products import by_digits
 from assay.engine.runtime.triton.routes import Carrier, route
@@ -12,8 +13,11 @@ from assay.protocol.program.nodes import Dot, Gather, Map, Max, Node, Random, Ra
 from assay.protocol.program.program import Program
 
 
-def kernel(program: Program, node: Node) -> tuple[Kernel, str] | None:
-    """The node's kernel and how it is computed; None for inputs, constants and outputs, which are not computed."""
+def kernel(program: Program, node: Node, check: tuple[ProductChecks, int] | None = None) -> tuple[Kernel, str] | None:
+    """The node's kernel and how it is computed; None for inputs, constants and outputs, which are not computed.
+
+    check: by what its product is checked, and its number in the program.
+    """
     match node:
         case Map():
             return elementwise.scalar_map(program, node), "map"
@@ -32,12 +36,12 @@ def kernel(program: Program, node: Node) -> tuple[Kernel, str] | None:
         case ScatterSum():
             return reductions.scatter_sum(program, node), "scatter_sum"
         case Dot():
-            return _dot(program, node)
+            return _dot(program, node, check)
         case _:
             return None
 
 
-def _dot(program: Program, node: Dot) -> tuple[Kernel, str]:
+def _dot(program: Program, node: Dot, check: tuple[ProductChecks, int] | None) -> tuple[Kernel, str]:
     """By the first carrier whose inequality admits the product and which passes its probe; else term by term in i64.
 
     The name says why carriers before it were refused.
@@ -50,6 +54,6 @@ def _dot(program: Program, node: Dot) -> tuple[Kernel, str]:
                 break
             wrong = failure(found, node.precision_a, node.precision_b)
             if not wrong:
-                return by_digits(program, node, found, parts), found.name + refused
+                return by_digits(program, node, found, parts, check=check), found.name + refused
             refused += f"; {wrong}"
     return reductions.dot(program, node), "by element" + refused

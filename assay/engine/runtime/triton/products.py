@@ -14,6 +14,7 @@ from torch import Tensor
 
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import arena, backend
+from assay.engine.runtime.triton.checks import ProductChecks, weigh
 from assay.engine.runtime.triton.elementwise import copy, empty
 from assay.engine.runtime.triton.routes import Carrier, Route
 from assay.engine.runtime.values.views import is_inside, sub_view
@@ -39,11 +40,18 @@ has 15 T operations and moves 4.8 TB, packing costs what two to three splits do.
 
 
 def by_digits(
-    program: Program, node: Dot, found: Route, parts: Sequence[tuple[int, ...]], *, packed: bool | None = None
+    program: Program,
+    node: Dot,
+    found: Route,
+    parts: Sequence[tuple[int, ...]],
+    *,
+    packed: bool | None = None,
+    check: tuple[ProductChecks, int] | None = None,
 ) -> Kernel:
     """The node's kernel by a route. parts: its dims of both operands, of A alone, of B alone.
 
-    packed: whether planes are packed first, if it is not for the shape to say.
+    packed: whether planes are packed first, if it is not for the shape to say. check: by what the product is checked,
+    and its number in the program.
     """
     from assay.engine.runtime.triton.kernels.product import product
 
@@ -67,17 +75,20 @@ def by_digits(
         a_planes = Planes(a, (*outer, m, terms), step, found, node.precision_a, found.digits_a)
         b_planes = Planes(b, (*outer, n, terms), step, found, node.precision_b, found.digits_b)
         strides, ahead = (*a_planes.strides, *b_planes.strides), (a_planes.ahead, b_planes.ahead)
-        terms = a_planes.width
+        width = a_planes.width
     else:
-        strides, ahead = (*a.x.strides, *b.x.strides), (0, 0)
+        strides, ahead, width = (*a.x.strides, *b.x.strides), (0, 0), terms
 
     def run(values: list[Tensor]) -> Tensor:
         out = empty(ordered, DType.F32)
         xa, xb, ea, eb = (side(values) for side in (a.x, b.x, a.e, b.e))
+        if check is not None:
+            weigh(*check, (xb, eb), (*outer, n, terms), b.strides, precision=node.precision_b, along=False)
+            weigh(*check, (xa, ea), (*outer, m, terms), a.strides, precision=node.precision_a, along=True)
         if is_packed:
             xa, xb = a_planes(xa, ea), b_planes(xb, eb)
         backend.launch(
-            product, grid, xa, xb, ea, eb, out, count[1], m, n, terms, *ahead,
+            product, grid, xa, xb, ea, eb, out, *_checked(check), count[1], m, n, width, *ahead,
             *strides, *a.e.strides[:3], *b.e.strides[:3],
             PA=node.precision_a, PB=node.precision_b, PACKED=is_packed, CHUNK=chunk, BM=bm, BN=bn, BK=step,
             warps=8 if bm * bn > 1 << 12 else 4, **found.constants,
@@ -85,6 +96,14 @@ def by_digits(
         return out if back == tuple(range(len(dims))) else arena.contiguous(out.permute(back))
 
     return run
+
+
+def _checked(check: tuple[ProductChecks, int] | None) -> tuple[Tensor | None, Tensor | None, Tensor | None, int]:
+    """What the kernel is given to check its product with."""
+    if check is None:
+        return None, None, None, 0
+    checks, node = check
+    return checks.due, checks.weights, checks.left, node
 
 
 def splits(m: int, n: int, bm: int, bn: int) -> float:
@@ -98,6 +117,7 @@ class _Side:
     def __init__(self, program: Program, node: Dot, x: Operand, e: Operand, parts: Sequence[tuple[int, ...]]) -> None:
         self.x = _Matrix(program, node, x, parts)
         self.e = _Matrix(program, node, e, parts, own=True)
+        self.strides = (*self.x.strides, *self.e.strides[:3])
 
 
 _PLANE_TYPES = {Carrier.I8: torch.int8, Carrier.F16: torch.float16, Carrier.BF16: torch.bfloat16}
@@ -127,8 +147,8 @@ class Planes:
         (br, bk), (z0, z1, rows, terms) = self._block, self._sizes
         grid = -(-rows // br), -(-self.width // bk), z0 * z1
         backend.launch(
-            pack, grid, x, e, out, z1, rows, terms, self.width, *self._side.x.strides, *self._side.e.strides[:3],
-            BR=br, BK=bk, **self._constants,
+            pack, grid, x, e, out, z1, rows, terms, self.width, *self._side.strides, BR=br, BK=bk,
+            **self._constants,
         )  # fmt: skip
         return out
 

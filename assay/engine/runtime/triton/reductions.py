@@ -6,6 +6,7 @@ Shapes: ROWS elements of out and TERMS terms of each at a time; partial results 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from torch import Tensor
@@ -21,7 +22,29 @@ from assay.protocol.program.views import View
 from assay.protocol.types import DType
 
 _ARGUMENTS = "out, ROWS: tl.constexpr, TERMS: tl.constexpr"
-_LEAST = -(1 << 31)
+_STORE = "tl.store(out + o, result, mask=live)"
+
+ENOUGH_PROGRAMS = 256
+"""At which a reduction is no longer cut: about two for each multiprocessor of a large device."""
+
+LEAST_BLOCKS = 4
+"""Of terms that a part has at least: each costs an atomic operation per element."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """How terms become one integer of a type, and parts of them. least: the integer of no terms."""
+
+    name: str
+    atomic: str
+    dtype: DType
+    least: int
+
+
+_SUM = _Kind("sum", "add", DType.I64, 0)
+_COUNT = _Kind("sum", "add", DType.I32, 0)
+_MAGNITUDE = _Kind("max", "max", DType.I32, 0)
+_LARGEST = _Kind("max", "max", DType.I32, -(1 << 31))
 
 
 class _ReductionText:
@@ -47,38 +70,59 @@ class _ReductionText:
         pointer = self._pointer(x.node)
         self.terms += load_lines(name, pointer, self._type(x), x.view, "here", self.out, self.red)
 
-    def kernel(self, total: str) -> Kernel:
-        """The node's kernel. total: the block [ROWS, TERMS] that the terms are taken into."""
-        count, number = prod(self.red.dims), "tl.program_id(0)" if self.narrow else "tl.program_id(0).to(tl.int64)"
-        body = [
-            f"o = ({number} * ROWS + tl.arange(0, ROWS))[:, None]",
-            f"live = o < {prod(self.out.dims)}",
-            *self.before,
-            f"total = {total}",
-            f"for first in range(0, {count}, TERMS):",
-            f"    r = (first + tl.arange(0, TERMS)).to(tl.{'int32' if self.narrow else 'int64'})[None, :]",
-            f"    here = live & (r < {count})",
-            *(f"    {line}" for line in self.terms),
-            *self.after,
-            "tl.store(out + o, result, mask=live)",
-        ]
-        pointers = "".join(f"p{i}, " for i in range(len(self.sources)))
-        made = backend.kernel_of(text_of(pointers + _ARGUMENTS, body), "kernel", functions())
-        return self._launcher(made, count)
+    def kernel(self, kind: _Kind) -> Kernel:
+        """The node's kernel. kind: of the blocks [ROWS, TERMS] that the terms are taken into, and how they become one.
 
-    def _launcher(self, kernel: object, count: int) -> Kernel:
-        dims, sources = self.out.dims, self.sources
-        elements = prod(dims)
-        rows, terms = blocks(elements, count)
+        Few elements of many terms are cut over programs: each leaves its part in one integer per element, in any order,
+        and a kernel of its own finishes these.
+        """
+        dims, sources, count, result = self.out.dims, self.sources, prod(self.red.dims), self.result
+        rows, terms = blocks(prod(dims), count)
+        programs, size = -(-prod(dims) // rows), {"ROWS": rows, "TERMS": terms}
+        parts = cuts(programs, count, terms)
+        span = -(-count // (parts * terms)) * terms if parts > 1 else 0
+        reduced = self._reduced(kind, count, span)
+        if span:
+            first = self._made([*reduced, f"tl.atomic_{kind.atomic}(out + o, reduced, mask=live)"])
+            there = "reduced = tl.load(work + o, mask=live, other=0)"
+            last = self._made([*self.before, there, *self.after, _STORE], "work, ")
+        else:
+            first, last = self._made([*reduced, *self.after, _STORE]), None
 
         def run(values: list[Tensor]) -> Tensor:
-            out = empty(dims, self.result)
-            if elements:
-                given = [memory(values[j]) for j in sources]
-                backend.launch(kernel, (-(-elements // rows),), *given, out, ROWS=rows, TERMS=terms)
+            out = empty(dims, result)
+            given = [memory(values[j]) for j in sources]
+            if last is not None:
+                work = empty(dims, kind.dtype).fill_(kind.least)
+                backend.launch(first, (programs, -(-count // span)), *given, work, **size)
+                backend.launch(last, (programs,), *given, work, out, **size)
+            elif programs:
+                backend.launch(first, (programs,), *given, out, **size)
             return out
 
         return run
+
+    def _reduced(self, kind: _Kind, count: int, span: int) -> list[str]:
+        """Lines that reduce all terms, or where span is not 0 so many for each program of the second axis."""
+        number = "tl.program_id(1)" if self.narrow else "tl.program_id(1).to(tl.int64)"
+        start, end = (f"{number} * {span}", f"tl.minimum(start + {span}, {count})") if span else ("0", str(count))
+        return [
+            *self.before,
+            f"total = tl.full([ROWS, TERMS], {kind.least}, tl.int{8 * kind.dtype.size})",
+            f"start = {start}",
+            f"for first in range(start, {end}, TERMS):",
+            f"    r = (first + tl.arange(0, TERMS)).to(tl.{'int32' if self.narrow else 'int64'})[None, :]",
+            f"    here = live & (r < {count})",
+            *(f"    {line}" for line in self.terms),
+            f"reduced = tl.{kind.name}(total, 1, keep_dims=True)",
+        ]
+
+    def _made(self, body: Sequence[str], more: str = "") -> object:
+        """A kernel of these lines for the elements `o`; more: arguments between the sources and out."""
+        number = "tl.program_id(0)" if self.narrow else "tl.program_id(0).to(tl.int64)"
+        start = [f"o = ({number} * ROWS + tl.arange(0, ROWS))[:, None]", f"live = o < {prod(self.out.dims)}"]
+        pointers = "".join(f"p{i}, " for i in range(len(self.sources)))
+        return backend.kernel_of(text_of(pointers + more + _ARGUMENTS, [*start, *body]), "kernel", functions())
 
     result = DType.F32
     """The element type of out."""
@@ -98,14 +142,21 @@ def blocks(elements: int, terms: int) -> tuple[int, int]:
     return min(1 << max(elements - 1, 0).bit_length(), max(most // width, 1)), width
 
 
+def cuts(programs: int, count: int, terms: int) -> int:
+    """Over how many programs the terms of one element are cut, a step of so many terms at a time."""
+    if not 0 < programs < ENOUGH_PROGRAMS:
+        return 1
+    return max(min(count // (LEAST_BLOCKS * terms), -(-ENOUGH_PROGRAMS // programs)), 1)
+
+
 def rowexp(program: Program, node: RowExp) -> Kernel:
     """The largest exponent over red; patterns without sign order as exponents do."""
     made = _ReductionText(program, node.spec.dims, node.red)
     made.term("x", node.x)
     made.terms.append("total = tl.maximum(total, tl.where(here, bits_of(x) & 0x7FFFFFFF, 0))")
-    made.after.append("result = exponent_of_bits(tl.max(total, 1, keep_dims=True))")
+    made.after.append("result = exponent_of_bits(reduced)")
     made.result = DType.I32
-    return made.kernel("tl.zeros([ROWS, TERMS], tl.int32)")
+    return made.kernel(_MAGNITUDE)
 
 
 def maximum(program: Program, node: Max) -> Kernel:
@@ -113,12 +164,13 @@ def maximum(program: Program, node: Max) -> Kernel:
     made = _ReductionText(program, node.spec.dims, node.red)
     made.term("x", node.x)
     is_float = node.spec.dtype is DType.F32
-    made.terms.append(f"total = tl.maximum(total, tl.where(here, {'order_of(x)' if is_float else 'x'}, {_LEAST}))")
-    made.after.append("result = tl.max(total, 1, keep_dims=True)")
-    if is_float:
-        made.after.append("result = from_bits(result ^ ((result >> 31) & 0x7FFFFFFF))")
+    made.terms.append(
+        f"total = tl.maximum(total, tl.where(here, {'order_of(x)' if is_float else 'x'}, {_LARGEST.least}))"
+    )
+    order = "from_bits(reduced ^ ((reduced >> 31) & 0x7FFFFFFF))"
+    made.after.append(f"result = {order if is_float else 'reduced'}")
     made.result = node.spec.dtype
-    return made.kernel(f"tl.full([ROWS, TERMS], {_LEAST}, tl.int32)")
+    return made.kernel(_LARGEST)
 
 
 def total(program: Program, node: Sum) -> Kernel:
@@ -149,16 +201,16 @@ def dot(program: Program, node: Dot) -> Kernel:
     ]
     shift = node.precision_a + node.precision_b - 2
     made.after += [
-        f"result = finished(tl.sum(total, 1, keep_dims=True), e - {shift})",
+        f"result = finished(reduced, e - {shift})",
         'result = tl.where(is_nan, float("nan"), result)',
     ]
-    return made.kernel("tl.zeros([ROWS, TERMS], tl.int64)")
+    return made.kernel(_SUM)
 
 
 def _summed(made: _ReductionText) -> Kernel:
     """The one rounding of sums of q_31 by the exponent e."""
-    made.after.append("result = finished_or_nan(tl.sum(total, 1, keep_dims=True), e, 30)")
-    return made.kernel("tl.zeros([ROWS, TERMS], tl.int64)")
+    made.after.append("result = finished_or_nan(reduced, e, 30)")
+    return made.kernel(_SUM)
 
 
 def rank(program: Program, node: Rank) -> Kernel:
@@ -173,9 +225,9 @@ def rank(program: Program, node: Rank) -> Kernel:
         "ahead = (key > mine) | ((key == mine) & (r < place))",
         "total += tl.where(here & ahead, 1, 0)",
     ]
-    made.after.append("result = tl.sum(total, 1, keep_dims=True)")
+    made.after.append("result = reduced")
     made.result = DType.I32
-    return made.kernel("tl.zeros([ROWS, TERMS], tl.int32)")
+    return made.kernel(_COUNT)
 
 
 def _diagonal(view: View, last: int) -> View:

@@ -188,9 +188,9 @@ def pack(
         tl.store(to + i * following, plane(q, i, COUNT, KARATSUBA, BITS, CARRIER), mask=there & (k < WIDTH)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["node"])
 def product(
-    a, b, ea, eb, out, BATCH, M, N, K, next_a, next_b,
+    a, b, ea, eb, out, due, weights, left, node, BATCH, M, N, K, next_a, next_b,
     sa0, sa1, sam, sak, sb0, sb1, sbn, sbk, sea0, sea1, seam, seb0, seb1, sebn,
     PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr,
     BITS: tl.constexpr, CARRIER: tl.constexpr, PACKED: tl.constexpr, CHUNK: tl.constexpr,
@@ -201,6 +201,9 @@ def product(
     a, b: f32, or with PACKED their planes, next_a and next_b elements apart; out: f32, contiguous; ea, eb: i32.
     Strides in elements, the batch's element z at (z div BATCH, z mod BATCH). CHUNK: terms that the accumulators hold,
     a multiple of BK; 0 where they hold all K. Grid: blocks of M, blocks of N, batch.
+
+    left: i64 [batch, M], or None: where due holds `node`, the integers of each row weighed by weights i64 [N] are added
+    to it, modulo 2^64 (Freivalds' check).
     """
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     n = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -230,6 +233,10 @@ def product(
                 of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, tl.minimum(start + CHUNK, K),
                 PA, PB, NA, NB, KARATSUBA, BITS, CARRIER, PACKED, BM, BN, BK,
             )  # fmt: skip
+    if left is not None:  # noqa: SIM102 (this one is decided when the kernel is made)
+        if tl.load(due) == node:
+            weight_N = tl.load(weights + columns, mask=in_N, other=0)
+            tl.atomic_add(left + z * M + rows, tl.sum(total * weight_N[None, :], 1), mask=in_M)
     # Exponents far below every finite result are clamped, so that their sum cannot wrap.
     low_a = tl.maximum(ea_M, -1000)[:, None]
     low_b = tl.maximum(eb_N, -1000)[None, :]

@@ -1,0 +1,111 @@
+"""Freivalds' check of one product in each run, where the products are (see `products.freivalds`).
+
+S r = A (B r) modulo 2^64: the product's own kernel weighs its integers before it rounds them, two more kernels weigh
+the operands anew, from f32 and by no tensor core. Which product is due is a number in the device's memory: all kernels
+are launched in every run, so that a captured run checks another product each time, and return at once where they are
+not due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import prod
+
+import torch
+from torch import Tensor
+
+from assay.engine.runtime.exact import philox
+from assay.engine.runtime.products.dot import groups
+from assay.engine.runtime.products.freivalds import ProductWatch, fault
+from assay.engine.runtime.triton import backend
+from assay.protocol.program.nodes import Dot
+from assay.protocol.program.program import Program
+
+_NONE = -1
+
+
+class ProductChecks:
+    """What a program's checks keep on the device. One run at a time: between `begin` and `verify` there is no other."""
+
+    def __init__(self, program: Program, watch: ProductWatch) -> None:
+        self._program, self._watch = program, watch
+
+    @cached_property
+    def due(self) -> Tensor:
+        """i32 [1]: the node whose product this run checks."""
+        return torch.full((1,), _NONE, dtype=torch.int32, device=backend.device())
+
+    @cached_property
+    def _memory(self) -> tuple[Tensor, Tensor, Tensor]:
+        """i64, of the largest products: weights of B's rows; B's terms as weighed; what is left of A's rows."""
+        sizes = [_sizes(node) for k in self._watch.products if isinstance(node := self._program.nodes[k], Dot)]
+        most = (max(size) for size in zip(*sizes, strict=True))
+        weights, middle, left = (torch.zeros(n, dtype=torch.int64, device=backend.device()) for n in most)
+        return weights, middle, left
+
+    @property
+    def weights(self) -> Tensor:
+        """Of B's rows."""
+        return self._memory[0]
+
+    @property
+    def middle(self) -> Tensor:
+        """B's terms as weighed, [batch, K]."""
+        return self._memory[1]
+
+    @property
+    def left(self) -> Tensor:
+        """Of A's rows, [batch, M]: 0 at the end of a run whose product is right."""
+        return self._memory[2]
+
+    def begin(self) -> None:
+        """A run begins; the watch says which product it checks."""
+        node = self._watch.due
+        if node is None:
+            return
+        key, zeros = torch.tensor(self._watch.key(node), dtype=torch.int64), torch.zeros(2, dtype=torch.int64)
+        found = philox.words(key, zeros, 0, len(self.weights)).to(torch.int64)
+        self.weights.copy_(found)
+        self.middle.zero_()
+        self.left.zero_()
+        self.due.fill_(node)
+
+    def verify(self) -> None:
+        """The run is done.
+
+        Raises:
+            InvariantError: HardwareFault, the product that it checked is wrong.
+        """
+        node = self._watch.due
+        if node is not None and bool(self.left.any()):
+            raise fault(node)
+
+
+def _sizes(node: Dot) -> tuple[int, int, int]:
+    """Weights, weighed terms, and rows with their batch; of a node that no tensor core takes none."""
+    parts = groups(node)
+    if parts is None:
+        return 1, 1, 1
+    batch, rows, columns = (prod(node.spec.dims[d] for d in part) for part in parts)
+    return columns, batch * prod(node.red), batch * rows
+
+
+def weigh(
+    checks: ProductChecks, k: int, given: Sequence[Tensor], sizes: Sequence[int], strides: Sequence[int], *,
+    precision: int, along: bool,
+) -> None:  # fmt: skip
+    """Weighs an operand of node k: the rows of B first, then the terms of A.
+
+    given: it and its exponents; sizes: of the batch's two dims, its rows, the terms; strides: of it and of them.
+    """
+    from assay.engine.runtime.triton.kernels.weigh import weigh as kernel
+
+    z0, z1, rows, terms = sizes
+    block = (1 << 10, 1 << 10) if backend.is_interpreted() else (64, 64)
+    br, bk = (min(1 << max(n - 1, 0).bit_length(), most) for n, most in zip((rows, terms), block, strict=True))
+    weights, out = (checks.middle, checks.left) if along else (checks.weights, checks.middle)
+    backend.launch(
+        kernel, (-(-rows // br), -(-terms // bk), z0 * z1), *given, checks.due, weights, out, k, z1, rows, terms,
+        *strides, P=precision, ALONG=along, BR=br, BK=bk,
+    )  # fmt: skip

@@ -1,0 +1,36 @@
+"""One side of Freivalds' check: an operand's integers times weights, by 64-bit integers and no tensor core."""
+
+import triton
+import triton.language as tl
+
+from assay.engine.runtime.triton.kernels.arith import quantized
+
+
+@triton.jit(do_not_specialize=["node"])
+def weigh(
+    x, e, due, weights, out, node, BATCH, ROWS, K, sx0, sx1, sxr, sxk, se0, se1, ser,
+    P: tl.constexpr, ALONG: tl.constexpr, BR: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """Where due holds `node`: q_P(x, e) weighed, modulo 2^64; elsewhere nothing.
+
+    ALONG: out[z, row] -= sum over k of q[z, row, k] weights[z, k]. Else: out[z, k] += sum over rows of q[z, row, k]
+    weights[row]. x: f32, e: i32, weights and out: i64; strides in elements, the batch's element z at (z div BATCH,
+    z mod BATCH). Grid: blocks of rows, blocks of terms, batch.
+    """
+    if tl.load(due) == node:
+        row = tl.program_id(0) * BR + tl.arange(0, BR)
+        k = tl.program_id(1) * BK + tl.arange(0, BK)
+        z = tl.program_id(2).to(tl.int64)
+        rows = row.to(tl.int64)
+        terms = k.to(tl.int64)
+        of_x = x + (z // BATCH) * sx0 + (z % BATCH) * sx1 + (rows * sxr)[:, None] + (terms * sxk)[None, :]
+        of_e = e + (z // BATCH) * se0 + (z % BATCH) * se1 + rows * ser
+        exponent = tl.load(of_e, mask=row < ROWS, other=0)
+        value = tl.load(of_x, mask=(row < ROWS)[:, None] & (k < K)[None, :], other=0.0)
+        q = quantized(value, exponent[:, None], P).to(tl.int64)
+        if ALONG:
+            weight = tl.load(weights + z * K + terms, mask=k < K, other=0)
+            tl.atomic_add(out + z * ROWS + rows, -tl.sum(q * weight[None, :], 1), mask=row < ROWS)
+        else:
+            weight = tl.load(weights + rows, mask=row < ROWS, other=0)
+            tl.atomic_add(out + z * K + terms, tl.sum(q * weight[:, None], 0), mask=k < K)
