@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.fx._symbolic_trace as symbolic_trace
 import torch.fx.traceback as fx_traceback
 from torch import Tensor
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -22,10 +23,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.engine.compiler import lowering  # noqa: F401 - fills the table of rules
 from assay.engine.compiler.decompositions import decompositions
+from assay.engine.compiler.hidden.graphs import first_difference
 from assay.engine.compiler.hidden.guard import traced_alike
 from assay.engine.compiler.hidden.lines import calling_line, came_through, here, where
 from assay.engine.compiler.hidden.surroundings import uncompiled
 from assay.engine.compiler.known import KnownValues
+from assay.engine.compiler.tape import NotOnTape, Signatures, Tape
 from assay.engine.compiler.written.calls import WrittenOut
 from assay.protocol.errors import AssayError, UserError
 
@@ -155,16 +158,67 @@ def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
         with _tracing(keeps_lines):
             return _make_graph(watched, tensors)
 
-    graph = traced_alike(function, once)
+    signatures = Signatures()
+
+    def taped(keeps_lines: bool) -> Tape:
+        with _tracing(keeps_lines), _like_fx():
+            lines = _GradientLines() if keeps_lines else nullcontext()
+            return _tape(flat, tensors, signatures, _Calls(keeps_lines), lines)
+
+    def taped_alike() -> GraphModule | None:
+        try:
+            return traced_alike(function, taped, _tapes_part).graph()
+        except NotOnTape:
+            return None
+        except UserError as error:
+            # What `make_fx` may take, or says in its own words.
+            if error.code != "NotCapturable":
+                raise
+            return None
+
+    graph = taped_alike() or traced_alike(function, once, first_difference)
     writing = [node for node in graph.graph.nodes if _writes(node)]
     _check_writes(writing)
     if writing:
         # Operations in place become ordinary ones; the interpreter carries each node's source line over.
         pure = torch.func.functionalize(Interpreter(graph).run, remove="mutations")
         with _tracing(keeps_lines=True):
-            graph = _make_graph(pure, tensors)
+            try:
+                graph = _tape(pure, tensors, signatures).graph()
+            except NotOnTape:
+                graph = _make_graph(pure, tensors)
     graph.graph.eliminate_dead_code()
     return Traced(graph, tuple(sizes))
+
+
+def _tape(
+    function: Callable[..., Sequence[Tensor]],
+    tensors: Sequence[Tensor],
+    signatures: Signatures,
+    *inside: AbstractContextManager[Any],
+) -> Tape:
+    """The tape of a function of tensors like these, called inside these contexts."""
+    fakes = FakeTensorMode(allow_fallback_kernels=True, allow_non_fake_inputs=True)
+    inputs = [fakes.from_tensor(t) for t in tensors]
+    with Tape(fakes, inputs, signatures) as tape, ExitStack() as stack:
+        for context in inside:
+            stack.enter_context(context)
+        tape.close(function(*inputs))
+    return tape
+
+
+def _tapes_part(one: Tape, other: Tape) -> tuple[Node | None, str] | None:
+    return None if one.is_same(other) else first_difference(one.graph(), other.graph())
+
+
+@contextmanager
+def _like_fx() -> Iterator[None]:
+    """What asks whether it is traced is told so, as under `make_fx`."""
+    before, symbolic_trace._is_fx_tracing_flag = symbolic_trace._is_fx_tracing_flag, True
+    try:
+        yield
+    finally:
+        symbolic_trace._is_fx_tracing_flag = before
 
 
 @contextmanager
@@ -182,7 +236,7 @@ def _tracing(keeps_lines: bool) -> Iterator[None]:
             # Anomaly mode is what remembers forward lines; `detect_anomaly` would warn that it is for debugging.
             warnings.simplefilter("ignore")
             yield
-    except AssayError:
+    except (AssayError, NotOnTape):
         raise
     except Exception as error:
         raise UserError(

@@ -10,18 +10,20 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
-from torch.fx import GraphModule
+from torch.fx import Node
 
 from assay.engine.compiler.hidden import arrays
 from assay.engine.compiler.hidden.calls import forbidden_calls
 from assay.engine.compiler.hidden.code import Global
-from assay.engine.compiler.hidden.graphs import first_difference
 from assay.engine.compiler.hidden.lines import here, line_that_changes
 from assay.engine.compiler.hidden.state import ChangedAt, Watch
 from assay.protocol.errors import NumericsError, UserError
+
+_Trace = TypeVar("_Trace")
 
 _SEEDS = (0x5EED0001, 0x5EED0002)
 
@@ -110,7 +112,11 @@ def hidden_state(path: str, line: str | None) -> UserError:
     )
 
 
-def traced_alike(function: Callable[..., object], trace: Callable[[bool], GraphModule]) -> GraphModule:
+def traced_alike(
+    function: Callable[..., object],
+    trace: Callable[[bool], _Trace],
+    first_difference: Callable[[_Trace, _Trace], tuple[Node | None, str] | None],
+) -> _Trace:
     """What `trace`, which calls the function, gives twice; it is told to keep source lines the first time only.
 
     Raises:
