@@ -20,8 +20,8 @@ PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-re
 QUICK     := tests/house tests/unit/protocol tests/unit/model tests/unit/ledger tests/unit/engine tests/unit/training
 NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py causality.py gradients.py hostile_views.py layers.py layouts.py \
   models.py outliers.py parallel.py reproducibility.py sanitized.py selection.py watch.py) \
-  $(addprefix tests/unit/training/test_,hidden_state.py optimizers.py own_optimizers.py packages.py programs.py recipe.py \
-  schedulers.py sixteen_bits.py) \
+  $(addprefix tests/unit/training/test_,against_eager.py capture_report.py hidden_state.py optimizers.py own_optimizers.py \
+  packages.py programs.py recipe.py schedulers.py sixteen_bits.py) \
   $(addprefix tests/unit/ledger/test_,bindings.py code.py deploy.py hostile_stores.py outbox.py) \
   $(addprefix tests/unit/model/test_,model_differential.py model_machine.py) \
   $(addprefix tests/house/test_,mutant_outcomes.py packaging.py)
@@ -29,7 +29,7 @@ NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py 
 # `make device` runs where nothing was set up: by the Python that is named, else by .venv's, else by python3.
 DEVICE := $(if $(filter file,$(origin PYTHON)),$(firstword $(wildcard $(BIN)/python) python3),$(PYTHON))
 
-.PHONY: help setup demo test test-long quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither device wheel-check clean
+.PHONY: help setup demo test test-long quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither models device wheel-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -118,6 +118,18 @@ slither: setup ## hold slither's findings to docs/security/slither.md (needs a n
 	  touch "$$stamp"; \
 	fi
 	@.build/slither/bin/python tools/slither.py $(ARGS)
+
+models: ## capture 260 training steps of others' libraries and write docs/models.md (half an hour; ARGS="--only gpt2")
+	@stamp=.build/models/.assay-$$({ pwd -P; cat requirements-models.lock requirements-torch.in; } | sha256sum | cut -c1-16); \
+	if [ ! -e "$$stamp" ]; then \
+	  echo "models: installing the libraries into .build/models (about 2 GB, once)" >&2; \
+	  "$(PYTHON)" -m venv --clear .build/models; \
+	  .build/models/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
+	    -r requirements-models.lock; \
+	  .build/models/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements-torch.in; \
+	  touch "$$stamp"; \
+	fi
+	@$(TEST_ENV) HF_HUB_OFFLINE=1 PYTHONPATH=.:ledger:solver:verifier:whistleblower .build/models/bin/python -m tools.models $(ARGS)
 
 device: ## conformance, benches and quality runs, on a GPU where one is; needs Python and torch alone (ARGS="--only step")
 	@PYTHONPATH=.:ledger:solver:verifier:whistleblower $(DEVICE) -m assay.device $(ARGS)

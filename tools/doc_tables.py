@@ -1,6 +1,6 @@
 """Tables that documents print from the rules: `tools/check_docs.py` writes each between its marks and compares it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,16 +11,12 @@ from assay.protocol.economics.limits import PPM
 from assay.protocol.economics.price_table import UNIT, price_rows, usual_terms
 from assay.protocol.run.beacon import prevrandao_bias
 from assay.protocol.types import Wei
+from tools.markdown import table
+from tools.model_tables import MODEL_TABLES
 
 OPEN_DUTIES = (1, 2, 5, 10)
 UNSETTLED = (1, 4, 8, 16)
 COMMITTEES = (5, 9, 15, 21, 31, 63)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table."""
-    lines = [" | ".join(str(cell) for cell in row) for row in [head, ["---"] * len(head), *rows]]
-    return "".join(f"| {line} |\n" for line in lines)
 
 
 def in_prices(amount: Wei | Fraction) -> str:
@@ -133,6 +129,7 @@ def mix_bias() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    **MODEL_TABLES,
     "audit-stakes": audit_stakes,
     "audit-rates": audit_rates,
     "committees": committee_chances,

@@ -1,6 +1,7 @@
 """Writes the lock files: every Python dependency but torch, each with the hashes of all its files.
 
-requirements.lock is the project's environment, requirements-slither.lock that of `make slither`. Works in a throw-away
+requirements.lock is the project's environment, requirements-slither.lock that of `make slither`,
+requirements-models.lock that of `make models`, from which torch is taken out again. Works in a throw-away
 environment with a pinned pip-tools, so nothing has to be installed first. The files name no host. Needs a network and
 some minutes. torch must not come in through the back door: a lock that holds it is refused.
 
@@ -18,11 +19,16 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCKS = {
     "requirements.lock": ["requirements.in", "requirements-dev.in"],
     "requirements-slither.lock": ["requirements-slither.in"],
+    "requirements-models.lock": ["requirements-models.in", "requirements-torch.in"],
 }
 """Each lock file and what it is written from."""
 
 HEADER = "# Written by `make lock` from {}. Do not edit.\n"
 PIP_TOOLS = "pip-tools==7.6.2"
+
+
+TORCHS = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+)==")
+"""torch and what only its builds for CUDA need."""
 
 
 def compile_lock(python: Path, sources: list[str], out: Path) -> None:
@@ -33,10 +39,15 @@ def compile_lock(python: Path, sources: list[str], out: Path) -> None:
     subprocess.run(command, cwd=ROOT, check=True)
 
 
+def without_torch(text: str) -> str:
+    """The lock without the entries of torch and of its CUDA libraries."""
+    return "".join(entry for entry in re.split(r"(?<=\n)(?=\S)", text) if not TORCHS.match(entry))
+
+
 def tidy(text: str, sources: list[str]) -> str:
     """The lock with our header; raises ValueError when it holds torch, a host or a package without hash."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    if found := [line for line in lines if re.match(r"torch|nvidia-", line)]:
+    if found := [line for line in lines if re.match(r"torch==|nvidia-", line)]:
         raise ValueError(f"the lock must not hold {found[0].split()[0]}: torch is installed apart")
     if found := [line for line in lines if "://" in line]:
         raise ValueError(f"the lock must name no host: {found[0]}")
@@ -53,7 +64,8 @@ def write(python: Path, name: str, folder: Path) -> None:
     # Start from the present lock, so that only what has to change does.
     out.write_text((ROOT / name).read_text() if (ROOT / name).exists() else "")
     compile_lock(python, LOCKS[name], out)
-    (ROOT / name).write_text(tidy(out.read_text(), LOCKS[name]))
+    text = without_torch(out.read_text()) if "requirements-torch.in" in LOCKS[name] else out.read_text()
+    (ROOT / name).write_text(tidy(text, LOCKS[name]))
 
 
 def main(names: list[str]) -> int:

@@ -148,9 +148,10 @@ def _loss_at(step: RecipeStep, state: Sequence[Sequence[Tensor]]) -> float:
     size, total = step.recipe.batch_size // pieces, 0.0
     for m in range(pieces):
         piece = [t[m * size : (m + 1) * size] for t in batch]
-        with torch.no_grad():
+        # A loss may differentiate what it computes.
+        with torch.enable_grad():
             loss, _, buffers = step.loss_of(parameters, buffers, piece, mode)
-        total += float(loss) / pieces
+        total += float(loss.detach()) / pieces
     return total
 
 

@@ -51,7 +51,8 @@ class CaptureReport:
     some steps (None where there are no native ones). loss_eager, loss_exact: of the last step compared.
     frozen_state: what the stock steps change and the program does not. steps: compared. difference: the largest of a
     tensor that training moves, over its way. parting: where the two parted for more than rounding, if they did.
-    undetermined: tensors that rounding alone moves. error: code and words of a refusal or crash.
+    undetermined: tensors that rounding alone moves. mapped: what has 16 bits in the user's code. error: code and words
+    of a refusal or crash.
     """
 
     outcome: CaptureEnd
@@ -68,6 +69,7 @@ class CaptureReport:
     parting: dict[str, Any] | None = None
     undetermined: list[str] = field(default_factory=list)
     tensors: int = 0
+    mapped: list[str] = field(default_factory=list)
     error: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -138,6 +140,7 @@ def beside_stock(captured: CapturedRecipe, step: RecipeStep, steps: int, seconds
         parting=None if beside.parting is None else asdict(beside.parting),
         undetermined=beside.undetermined,
         tensors=len(step.names) + len(step.buffers),
+        mapped=captured.mapped,
     )
 
 

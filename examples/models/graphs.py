@@ -77,14 +77,7 @@ for name, kind, wants, options in (
     ("transformer", "TransformerConv", "", {"heads": 1}),
     ("graphconv", "GraphConv", "weights", {}),
     ("cheb", "ChebConv", "", {"K": 3}),
-    ("tag", "TAGConv", "", {}),
-    ("sg", "SGConv", "", {"K": 2}),
-    ("arma", "ARMAConv", "", {"num_stacks": 2, "num_layers": 2}),
-    ("leconv", "LEConv", "", {}),
-    ("feast", "FeaStConv", "", {}),
     ("rgcn", "RGCNConv", "kinds", {"num_relations": 2}),
-    ("mf", "MFConv", "", {"max_degree": 4}),
-    ("clustergcn", "ClusterGCNConv", "", {}),
     ("gen", "GENConv", "", {}),
 ):
     add(f"pyg/{name}", layered(kind, wants, **options))

@@ -25,14 +25,14 @@ def next_token(module: nn.Module, ids: Tensor) -> Tensor:
     return module(input_ids=ids, labels=ids).loss
 
 
-def causal(kind: str, head: str = "ForCausalLM", **options: Any) -> Callable[[], Recipe]:
-    """A factory of `KINDConfig(**options)` and `KIND` with a head."""
+def causal(kind: str, head: str = "ForCausalLM", config: str = "", **options: Any) -> Callable[[], Recipe]:
+    """A factory of `KINDConfig(**options)`, or of another config, and `KIND` with a head."""
 
     def factory() -> Recipe:
         import transformers
 
-        config = getattr(transformers, f"{kind}Config")(**options)
-        return recipe(getattr(transformers, kind + head)(config).train(), next_token, tokens())
+        made = getattr(transformers, config or f"{kind}Config")(**options)
+        return recipe(getattr(transformers, kind + head)(made).train(), next_token, tokens())
 
     return factory
 
@@ -58,7 +58,7 @@ for name, kind, options in (
     ("qwen3", "Qwen3", GROUPED | PADS | {"head_dim": 8}),
     ("gemma", "Gemma", GROUPED | PADS | {"head_dim": 8}),
     ("gemma2", "Gemma2", GROUPED | PADS | {"head_dim": 8, "sliding_window": 8}),
-    ("gemma3", "Gemma3", GROUPED | PADS | {"head_dim": 8, "sliding_window": 8}),
+    ("gemma3", "Gemma3", GROUPED | PADS | {"config": "Gemma3TextConfig", "head_dim": 8, "sliding_window": 8}),
     ("phi", "Phi", SMALL | PADS),
     ("phi3", "Phi3", GROUPED | PADS),
     ("stablelm", "StableLm", GROUPED | PADS),
@@ -98,10 +98,5 @@ for name, kind, options in (
         "RecurrentGemma",
         GROUPED | PADS | {"num_hidden_layers": 3, "lru_width": 32, "attention_window_size": 8},
     ),
-    ("xglm", "XGLM", {"vocab_size": 64, "d_model": 32, "ffn_dim": 48, "num_layers": 2, "attention_heads": 4} | PADS),
-    ("biogpt", "BioGpt", SMALL | PADS),
-    ("ctrl", "CTRL", {"vocab_size": 64, "n_positions": 64, "n_embd": 32, "dff": 48, "n_layer": 2, "n_head": 4}),
-    ("persimmon", "Persimmon", SMALL | PADS),
 ):
-    is_headed = kind in ("GPT2", "CTRL")
-    add(f"transformers/{name}", causal(kind, "LMHeadModel" if is_headed else "ForCausalLM", **options))
+    add(f"transformers/{name}", causal(kind, "LMHeadModel" if kind == "GPT2" else "ForCausalLM", **options))

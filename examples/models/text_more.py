@@ -74,8 +74,6 @@ for name, kind, head, options in (
         "ForMaskedLM",
         SMALL | PADS | {"local_attention": 8, "cls_token_id": 1, "sep_token_id": 2},
     ),
-    ("mpnet", "MPNet", "ForMaskedLM", SMALL | PADS),
-    ("roformer", "RoFormer", "ForMaskedLM", ENCODER),
     (
         "funnel",
         "Funnel",
@@ -86,23 +84,15 @@ for name, kind, head, options in (
     ("xlnet", "XLNet", "ForSequenceClassification", XLNET),
     ("longformer", "Longformer", "ForMaskedLM", ENCODER | PADS | {"attention_window": 8}),
     ("big-bird", "BigBird", "ForMaskedLM", ENCODER | {"attention_type": "original_full"}),
-    ("convbert", "ConvBert", "ForMaskedLM", ENCODER | {"embedding_size": 16}),
-    ("squeezebert", "SqueezeBert", "ForMaskedLM", ENCODER | {"embedding_size": 32}),
-    ("mobilebert", "MobileBert", "ForMaskedLM", ENCODER | {"embedding_size": 16, "intra_bottleneck_size": 16}),
 ):
     stays = "Fourier transform" if name == "fnet" else ""
     add(f"transformers/{name}", headed(kind, head, **options), stays)
 
 for name, kind, options in (
     ("bart", "Bart", SEQ2SEQ),
-    ("mbart", "MBart", SEQ2SEQ),
-    ("pegasus", "Pegasus", SEQ2SEQ),
     ("marian", "Marian", SEQ2SEQ),
     ("m2m100", "M2M100", SEQ2SEQ),
-    ("blenderbot", "Blenderbot", SEQ2SEQ),
     ("t5", "T5", T5),
-    ("mt5", "MT5", T5),
-    ("longt5", "LongT5", T5 | {"local_radius": 4}),
     (
         "switch-transformers",
         "SwitchTransformers",

@@ -52,48 +52,12 @@ for name, kind, options in (
     ("convnext", "ConvNext", STAGES),
     ("convnextv2", "ConvNextV2", STAGES),
     ("resnet", "ResNet", {"embedding_size": 8} | STAGES | {"layer_type": "basic"}),
-    ("regnet", "RegNet", {"embedding_size": 8, "groups_width": 8} | STAGES),
     ("mobilenet-v2", "MobileNetV2", {"depth_multiplier": 0.35}),
-    (
-        "levit",
-        "Levit",
-        {
-            "image_size": 64,
-            "hidden_sizes": [16, 24, 32],
-            "num_attention_heads": [2, 3, 4],
-            "depths": [1, 1, 1],
-            "key_dim": [8, 8, 8],
-        },
-    ),
-    ("poolformer", "PoolFormer", STAGES),
-    (
-        "pvt",
-        "Pvt",
-        {
-            "image_size": 64,
-            "hidden_sizes": [8, 16, 16, 24],
-            "depths": [1, 1, 1, 1],
-            "num_attention_heads": [1, 2, 2, 3],
-        },
-    ),
     ("segformer", "Segformer", STAGES | {"num_attention_heads": [1, 2, 2, 3], "decoder_hidden_size": 16}),
     (
         "mobilevit",
         "MobileViT",
         {"image_size": 64, "hidden_sizes": [16, 24, 32], "neck_hidden_sizes": [8, 8, 16, 16, 24, 24, 32]},
-    ),
-    (
-        "focalnet",
-        "FocalNet",
-        {
-            "image_size": 32,
-            "patch_size": 2,
-            "embed_dim": 8,
-            "depths": [1, 1],
-            "focal_levels": [2, 2],
-            "focal_windows": [3, 3],
-            "hidden_sizes": [8, 16],
-        },
     ),
 ):
     add(f"transformers/{name}", sight(kind, options.get("image_size", 32), **options))

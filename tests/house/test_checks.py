@@ -111,6 +111,7 @@ def test_a_make_target_that_does_not_exist_is_found() -> None:
     ("text", "why"),
     [
         ("torch==2.13.0 \\\n    --hash=sha256:00\n", "torch"),
+        ("nvidia-cublas==13.1 \\\n    --hash=sha256:00\n", "nvidia"),
         ("a==1\n", "no hash"),
         ("a @ https://x.example/a.whl --hash=sha256:00\n", "no host"),
     ],
@@ -120,7 +121,13 @@ def test_a_bad_lock_is_refused(text: str, why: str) -> None:
         tool("lock").tidy(text, ["requirements.in"])
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-slither.lock"])
+def test_torch_and_its_cuda_libraries_are_taken_out_of_the_lock_for_models() -> None:
+    kept = "timm==1.0 \\\n    --hash=sha256:00\ntorch-geometric==2.8 \\\n    --hash=sha256:01\n"
+    torchs = "torch==2.13.0 \\\n    --hash=sha256:02\nnvidia-nccl-cu13==2 \\\n    --hash=sha256:03\n"
+    assert tool("lock").without_torch(torchs + kept + "triton==3.7 \\\n    --hash=sha256:04\n") == kept
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-slither.lock", "requirements-models.lock"])
 def test_a_lock_in_the_tree_is_as_the_tool_writes_it(name: str) -> None:
     lock, text = tool("lock"), (ROOT / name).read_text()
     assert lock.tidy(text, lock.LOCKS[name]) == text

@@ -33,7 +33,7 @@ def recipe(module: nn.Module | None = None, rate: float = 1e-2, decay: float = 0
     module = made if module is None else module
     given: dict[str, object] = {"optimizer": torch.optim.AdamW(module.parameters(), lr=rate, weight_decay=decay)}
     given |= {"data": (torch.randn(24, 4), torch.randint(0, 3, (24,))), "batch_size": 8}
-    return Recipe(module, loss, **(given | more))  # type: ignore[arg-type]
+    return Recipe(module, **({"loss": loss} | given | more))  # type: ignore[arg-type]
 
 
 def beside(given: Recipe, other: Recipe | None = None, tier: str = "fixed22") -> Beside:
@@ -53,6 +53,16 @@ def test_a_program_trains_what_stock_pytorch_trains_in_every_tier(tier: str) -> 
 def test_micro_batches_clipping_and_a_schedule_are_run_by_stock_pytorch_too() -> None:
     found = beside(recipe(micro_batches=2, clip_norm=0.05, clip_value=0.02, schedule=warmup_cosine(3, 6)))
     assert found.parting is None and found.difference < LIMITS["fixed22"]
+
+
+def test_a_loss_that_differentiates_is_compared_like_any_other() -> None:
+    def curved(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        x = x.requires_grad_()
+        (slope,) = torch.autograd.grad(module(x).sum(), x, create_graph=True)
+        return (slope**2).mean() + loss(module, x, y)
+
+    torch.manual_seed(5)
+    assert beside(recipe(nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)), loss=curved)).parting is None
 
 
 def test_a_scheduler_is_called_after_each_stock_step() -> None:
