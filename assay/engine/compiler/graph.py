@@ -100,6 +100,15 @@ def _without_onednn() -> Iterator[None]:
         torch._C._set_mkldnn_enabled(before)
 
 
+class _WithConstants(Interpreter):
+    """Runs a graph under functionalization, which otherwise overlooks what is made of constants and written to."""
+
+    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """The constant, as functionalization wraps tensors."""
+        held = super().get_attr(target, args, kwargs)
+        return torch._to_functional_tensor(held) if isinstance(held, Tensor) else held
+
+
 def _make_graph(function: Callable[..., Any], tensors: Sequence[Tensor]) -> GraphModule:
     tracer = make_fx(function, decomposition_table=decompositions(), tracing_mode="fake", _allow_non_fake_inputs=True)
     return tracer(*tensors)
@@ -181,7 +190,7 @@ def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
     _check_writes(writing)
     if writing:
         # Operations in place become ordinary ones; the interpreter carries each node's source line over.
-        pure = torch.func.functionalize(Interpreter(graph).run, remove="mutations")
+        pure = torch.func.functionalize(_WithConstants(graph).run, remove="mutations")
         with _tracing(keeps_lines=True):
             try:
                 graph = _tape(pure, tensors, signatures).graph()

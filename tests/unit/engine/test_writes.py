@@ -183,6 +183,23 @@ def test_a_write_without_an_order_is_refused_by_name(function, words: str):
         captured(function, M)
 
 
+EDGES = torch.tensor([[0, 1, 2, 0, 3], [1, 1, 3, 0, 0]])
+ONES = torch.ones(5)
+
+
+def normalized_over_neighbours(x: Tensor) -> Tensor:
+    degree = ONES.new_zeros(4).scatter_add_(0, EDGES[1], ONES)
+    rate = degree.pow_(-0.5)
+    rate = rate.masked_fill_(rate == float("inf"), 0)
+    weights = rate[EDGES[0]] * rate[EDGES[1]]
+    weighted = ONES.new_zeros(4).scatter_add_(0, EDGES[1], x[0, :5])
+    return x.new_zeros(4, 6).index_add_(0, EDGES[1], x[EDGES[0]] * weights[:, None]) * weighted[:, None]
+
+
+def test_what_is_made_of_constants_is_written_in_place_as_graph_layers_do():
+    assert_computes(with_gradients(normalized_over_neighbours), M)
+
+
 def test_one_number_may_be_written_twice_at_a_place():
     function = write(torch.tensor([1, 1, 3]), value=2.5)
     assert torch.equal(run_captured(function, M)[0], function(M)[0])
