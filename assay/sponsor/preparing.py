@@ -98,14 +98,15 @@ def prepare_recipe_rounds(
     `RoundWarmup.usual` says unless the recipe does.
 
     Raises:
-        UserError: BadRunRecipe; what capture raises. RejectedError: NoWitness.
+        UserError: BadRunRecipe, MixedData; what capture raises. RejectedError: NoWitness.
     """
     from assay.engine.runtime.executor import Executor
     from assay.programs.capture import capture_recipe
+    from assay.training.recipes.side_by_side import side_by_side
     from assay.training.schedules import RoundWarmup
 
     _check_recipe(recipe, seats, inner_steps)
-    recipe = replace(recipe, wide_parameters=True)
+    recipe = side_by_side(replace(recipe, wide_parameters=True))
     if recipe.round_warmup is None:
         recipe = replace(recipe, round_warmup=RoundWarmup.usual(inner_steps))
     captured = capture_recipe(recipe, tier, merges_statistics=True)
@@ -180,11 +181,6 @@ def _origin(recipe: Recipe, name: str, names: Sequence[str]) -> ModelOrigin:
 
 def _check_recipe(recipe: Recipe, seats: int, inner_steps: int) -> None:
     """What a run asks of a recipe beyond what capture does."""
-    if len(recipe.data) != 1:
-        raise _bad(
-            f"The recipe has {len(recipe.data)} data tensors; a run has one.",
-            "Lay what belongs together side by side in one tensor, and take it apart in the loss.",
-        )
     examples, least = recipe.data[0].shape[0], seats * (recipe.window or 1)
     if examples < least:
         raise _bad(

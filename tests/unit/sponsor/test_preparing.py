@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from assay.engine.runtime.values.state_io import root_of
 from assay.protocol.errors import UserError
 from assay.sponsor.charters import HOUR, pace_of
 from assay.sponsor.preparing import prepare_recipe_rounds
@@ -25,7 +26,6 @@ def recipe_of(*data: torch.Tensor, window: int | None = None) -> Recipe:
 @pytest.mark.parametrize(
     ("recipe", "words"),
     [
-        (recipe_of(torch.ones(64, 1), torch.ones(64, 1)), "2 data tensors"),
         (recipe_of(torch.ones(7, 1)), "7 examples"),
         (recipe_of(torch.ones(63), window=8), "63 examples"),
         (replace(recipe_of(torch.ones(64, 1)), round_warmup=RoundWarmup(2, 9)), "rounds of 9 steps"),
@@ -45,6 +45,12 @@ def test_a_rate_rises_in_every_round_unless_the_recipe_says_how() -> None:
         for name, recipe in (("plain", plain), ("own", own), ("other", other))
     }
     assert roots["plain"] == roots["own"] != roots["other"]
+
+
+def test_data_of_several_tensors_lies_side_by_side_in_the_runs_one() -> None:
+    made = prepare_recipe_rounds(recipe_of(torch.ones(64, 1), torch.arange(64)), "own", 8, inner_steps=10)
+    assert made.data.shape == (64, 2) and made.data[:, 1].tolist() == list(range(64))
+    assert (made.genesis.data_length, made.genesis.data) == (64, root_of(made.data))
 
 
 def test_names_that_no_card_can_hold_are_refused_before_anything_is_posted() -> None:
