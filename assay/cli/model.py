@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.common import archive_of, open_blobs, open_round_run, print_fields, print_json, sight
+from assay.cli.common import archive_of, open_blobs, open_round_run, print_fields, print_json, print_table, sight
 from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.protocol.errors import UnavailableError
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -113,6 +114,30 @@ def capture_report(
     if as_json:
         print_json({name: row.to_json() for name, row in rows.items()})
     check_rows(rows)
+
+
+@app.command("losses", epilog='Example: assay model losses --json  ->  [{"generation": 0, "loss": 0.69, ...}, ...]')
+@with_settings(*STORED_RUN)
+def losses(settings: Settings, as_json: JsonOption = False) -> None:
+    """The loss on held-out data of every generation that stands: of a preset's text, or a recipe's `validation`."""
+    from assay.cli.weights import standing_generations
+    from assay.explorer.losses import evaluation
+
+    the_run, store = open_round_run(settings), open_blobs(settings)
+    weigh, _ = evaluation(store, the_run.charter, the_run.address)
+    rows = []
+    for generation, root in standing_generations(sight(the_run)).items():
+        try:
+            loss = weigh(root)
+        except UnavailableError as error:
+            rows.append({"generation": generation, "root": "0x" + root.hex(), "loss": None, "reason": str(error)})
+        else:
+            rows.append({"generation": generation, "root": "0x" + root.hex(), "loss": loss})
+    if as_json:
+        print_json(rows)
+        return
+    cells = [(r["generation"], r.get("reason", "") if r["loss"] is None else f"{r['loss']:.4f}") for r in rows]
+    print_table("Loss on held-out data", ("generation", "loss"), cells)
 
 
 def _show(first: dict[str, object], weights: Weights, *, as_json: bool) -> None:

@@ -1,4 +1,5 @@
-"""Validation losses of the weights that the chain names, by the stock PyTorch module, one by one in the background.
+"""Validation losses of the weights that the chain names, one by one in the background: of a preset by the stock PyTorch
+module, of a recipe by the program that its card names, exactly.
 
 Weights are fetched by root and so verified; a loss belongs to a root for ever and is computed once. Nothing here is
 needed for any other page: without the weights, the text or torch there is no curve, and the page says why.
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from assay.explorer.reader import RunReader
-from assay.protocol.errors import AssayError
+from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Digest
 from assay_ledger.store.blobs import ArtifactStore
@@ -60,8 +61,8 @@ def wanted_points(reader: RunReader) -> list[Wanted]:
 class Losses:
     """Losses by root, computed by a thread that first loads text and module."""
 
-    def __init__(self, make_weigh: Callable[[], tuple[Weigh, float]]) -> None:
-        """`make_weigh` gives a function from list root to loss, and what letter frequencies alone come to."""
+    def __init__(self, make_weigh: Callable[[], tuple[Weigh, float | None]]) -> None:
+        """`make_weigh` gives a function from list root to loss, and what letter frequencies alone come to, if known."""
         self._make = make_weigh
         self._known: dict[Digest, float] = {}
         self._missing: set[Digest] = set()
@@ -115,7 +116,31 @@ def losses_of(reader: RunReader) -> Losses:
     """The losses of a run with a store."""
     store = reader.store
     assert store is not None
-    return Losses(lambda: stock_evaluation(store, reader.run.charter, reader.run.address))
+    return Losses(lambda: evaluation(store, reader.run.charter, reader.run.address))
+
+
+def evaluation(store: ArtifactStore, charter: RunCharter, run: Address) -> tuple[Weigh, float | None]:
+    """A function from list root to validation loss, and what letter frequencies alone come to: None for a recipe.
+
+    Raises as `stock_evaluation`, and UnavailableError (NoValidation) where a recipe has held nothing out.
+    """
+    from assay.sponsor.cards import read_card
+    from assay.sponsor.validation import validation_of
+
+    card = read_card(store, run)
+    if card.preset is not None:
+        return stock_evaluation(store, charter, run)
+    if card.validation is None:
+        raise UnavailableError(
+            f"This run trains a model of its sponsor's own ({card.model}), and its card names no held-out examples.",
+            code="NoValidation",
+            remedy="Fetch the weights with `assay model pull`, and evaluate them in your own copy of the module.",
+        )
+    objects = Objects(store)
+    program = objects.program(charter.step.root)
+    specs = [program.specs[k] for k in program.input_nodes[0]]
+    loss = validation_of(objects, card.validation, specs)
+    return lambda root: loss(objects.list(root, specs)), None
 
 
 def stock_evaluation(store: ArtifactStore, charter: RunCharter, run: Address) -> tuple[Weigh, float]:

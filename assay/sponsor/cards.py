@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Digest
 from assay.sponsor.model_files import ModelFile
+from assay.sponsor.validation import CardValidation
 from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.store.blobs import ArtifactStore, get_named
 
 if TYPE_CHECKING:
     from assay.training.data import Corpus
     from assay.training.presets import Preset
+    from assay.training.recipes.evaluation import Validation
     from assay.training.recipes.outline import Outline
 
 MAX_CARD_BYTES: Final = 1 << 20
@@ -30,7 +32,7 @@ _CARD_OF: Final = re.compile(r"runs/([0-9a-f]{40})/card")
 class ModelOrigin:
     """Where a model comes from, for people: a preset on a text, or a recipe with the names of its parameters.
 
-    outline: what a file of the recipe's module holds beside these.
+    outline: what a file of the recipe's module holds beside these. validation: its loss on held-out examples.
     """
 
     preset: str | None = None
@@ -38,6 +40,7 @@ class ModelOrigin:
     recipe: str | None = None
     names: tuple[str, ...] = ()
     outline: Outline | None = None
+    validation: Validation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ class Card:
 
     preset, text: the preset and the SHA-256 of the training text (UTF-8), both None where the model is the sponsor's
     own. recipe, names: then what it calls it, and the names of the parameters (running statistics behind them).
-    first_block: where to read from. file: what else a file of the model holds.
+    first_block: where to read from. file: what else a file of the model holds. validation: how its loss is found.
     """
 
     preset: str | None
@@ -55,6 +58,7 @@ class Card:
     recipe: str | None = None
     names: tuple[str, ...] = ()
     file: ModelFile = NO_MORE
+    validation: CardValidation | None = None
 
     @property
     def model(self) -> str:
@@ -68,6 +72,7 @@ class Card:
             document |= {"preset": self.preset, "text": self.text.hex()}
         else:
             document |= {"recipe": self.recipe, "names": list(self.names)} | self.file.document()
+            document |= {} if self.validation is None else {"validation": self.validation.document()}
         return json.dumps(document).encode()
 
     @classmethod
@@ -80,7 +85,8 @@ class Card:
                 card = cls(str(document["preset"]), Digest(bytes.fromhex(document["text"])), first)
             else:
                 names, file = tuple(map(str, document["names"])), ModelFile.of_document(document)
-                card = cls(None, None, first, str(document["recipe"]), names, file)
+                validation = CardValidation.of_document(document.get("validation"))
+                card = cls(None, None, first, str(document["recipe"]), names, file, validation)
         except (JsonRefused, KeyError, TypeError, ValueError) as error:
             raise ValueError("no card") from error
         words = [card.preset or card.recipe or "", *card.names, *card.file.names]

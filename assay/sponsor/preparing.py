@@ -101,7 +101,8 @@ def prepare_recipe_rounds(
         UserError: BadRunRecipe, MixedData; what capture raises. RejectedError: NoWitness.
     """
     from assay.engine.runtime.executor import Executor
-    from assay.programs.capture import capture_recipe
+    from assay.programs.capture import capture_recipe, tier_of
+    from assay.training.recipes.evaluation import captured_validation
     from assay.training.recipes.side_by_side import side_by_side
     from assay.training.schedules import RoundWarmup
 
@@ -110,7 +111,7 @@ def prepare_recipe_rounds(
     if recipe.round_warmup is None:
         recipe = replace(recipe, round_warmup=RoundWarmup.usual(inner_steps))
     captured = capture_recipe(recipe, tier, merges_statistics=True)
-    origin = _origin(recipe, name, captured.slots[0])
+    origin = replace(_origin(recipe, name, captured.slots[0]), validation=captured_validation(recipe, tier_of(tier)))
     check_names(origin)
     executor = Executor(captured.program)
     begin = time.perf_counter()

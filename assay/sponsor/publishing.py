@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from assay.protocol.types import Address, Digest
 from assay.sponsor.cards import NO_MORE, Card, ModelOrigin
 from assay.sponsor.model_files import put_outline
+from assay.sponsor.validation import put_validation
 from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.canonical import check_canonical
 from assay_ledger.store.objects import Objects, root_of_list
@@ -57,7 +58,8 @@ def publish_card(store: ArtifactStore, prepared: PostedStart, run: Address, firs
     origin = prepared.origin
     if origin.preset is None:
         file = NO_MORE if origin.outline is None else put_outline(store, origin.outline)
-        card = Card(None, None, first_block, origin.recipe, origin.names, file)
+        validation = None if origin.validation is None else put_validation(Objects(store), origin.validation)
+        card = Card(None, None, first_block, origin.recipe, origin.names, file, validation)
     else:
         card = Card(origin.preset, store.put(origin.text), first_block)
     store.put(card.encode(), f"runs/{run.hex()}/card")

@@ -32,6 +32,7 @@ class Recipe:
     clip_norm: limit of the gradients' joint norm. clip_value: limit of each of their elements, which is cut first.
     schedule, round_warmup: see `training.schedules`. wide_parameters: those of 16 bits lie in the state as float32, and
     the optimizer moves these; so it is in runs, which merge float32.
+    validation: held-out tensors laid out as data; the loss on them, in eval mode, is shown for each round of a run.
 
     Raises:
         UserError: BadRecipe, UnsupportedOptimizer.
@@ -50,6 +51,7 @@ class Recipe:
     round_warmup: RoundWarmup | None = None
     clip_value: float | None = None
     wide_parameters: bool = False
+    validation: Sequence[Tensor] | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -83,6 +85,7 @@ def _check(recipe: Recipe) -> None:
             raise _bad(f"{name} has the element type {t.dtype}, which no state holds.", remedy)
         if t.dtype is torch.int64 and t.numel() and (int(t.max()) >= 2**31 or int(t.min()) < -(2**31)):
             raise _bad(f"{name} holds integers beyond 32 bits, which no state holds.", "Keep them within 32 bits.")
+    _check_validation(recipe)
     if recipe.batch_size < 1 or recipe.micro_batches < 1 or recipe.batch_size % recipe.micro_batches:
         raise _bad(
             f"{recipe.batch_size} examples do not divide into {recipe.micro_batches} micro-batches.",
@@ -116,6 +119,25 @@ def _check(recipe: Recipe) -> None:
             )
         if recipe.learning_rate is None:
             raise _bad("An optimizer of one's own comes without a learning rate.", "Give learning_rate.")
+
+
+def _check_validation(recipe: Recipe) -> None:
+    """Whether held-out tensors are such as the loss is given."""
+    held_out = recipe.validation
+    if held_out is None:
+        return
+    given = [(t.dtype, t.shape[1:]) if isinstance(t, Tensor) and t.ndim else None for t in held_out]
+    if given != [(t.dtype, t.shape[1:]) for t in recipe.data]:
+        raise _bad(
+            "validation is laid out otherwise than data.",
+            "Give as many tensors, each with its element type and the shape of an example.",
+        )
+    counts, least = {t.shape[0] for t in held_out}, recipe.window or 1
+    if len(counts) != 1 or min(counts) < least:
+        raise _bad(
+            f"The validation tensors hold {[t.shape[0] for t in held_out]} examples.",
+            f"Give as many of each, at least {least}.",
+        )
 
 
 def _tensors(recipe: Recipe) -> list[tuple[str, Tensor]]:

@@ -55,10 +55,19 @@ def side_by_side(recipe: Recipe) -> Recipe:
     """
     if len(recipe.data) == 1:
         return recipe
-    dtype = common_type(recipe.data)
-    rows = torch.cat([t.reshape(t.shape[0], -1).to(dtype) for t in recipe.data], 1)
+    held_out = recipe.validation
+    dtype = common_type([*recipe.data, *(held_out or ())])
     shapes, dtypes = tuple(tuple(t.shape[1:]) for t in recipe.data), tuple(t.dtype for t in recipe.data)
-    return replace(recipe, data=(rows,), loss=ApartLoss(recipe.loss, shapes, dtypes))
+    return replace(
+        recipe,
+        data=(_rows(recipe.data, dtype),),
+        loss=ApartLoss(recipe.loss, shapes, dtypes),
+        validation=None if held_out is None else (_rows(held_out, dtype),),
+    )
+
+
+def _rows(tensors: Sequence[Tensor], dtype: torch.dtype) -> Tensor:
+    return torch.cat([t.reshape(t.shape[0], -1).to(dtype) for t in tensors], 1)
 
 
 def common_type(tensors: Sequence[Tensor]) -> torch.dtype:

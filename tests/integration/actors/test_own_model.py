@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from assay.cli.common import archive_of
-from assay.cli.weights import fetch_weights, find_weights, names_and_outline, write_weights
+from assay.cli.weights import fetch_weights, find_weights, names_and_outline, standing_generations, write_weights
+from assay.explorer.losses import evaluation
 from assay.programs.factory import load_recipe
 from assay.protocol.errors import UnavailableError
 from assay.protocol.rounds.escrow import RunPhase
@@ -69,6 +70,9 @@ def test_strangers_train_a_module_of_ones_own_and_anybody_pulls_it(stage: Shared
     final, start = load_file(file), load_recipe(NAME).module
     assert accuracy(final) > 0.95 > accuracy(start.state_dict()) + 0.2
     assert int(final["1.num_batches_tracked"]) == 100 and final["1.num_batches_tracked"].dtype is torch.int64
+    weigh, _ = evaluation(made.store, made.run.charter, made.run.address)
+    losses = [weigh(root) for root in standing_generations(view).values()]
+    assert len(losses) == 3 and losses[2] < losses[1] + 0.05 < losses[0] - 0.2
     # Without the statistics that the seats kept, the same weights are worth little.
     parameters = {n: final[n] for n, _ in start.named_parameters()}
     assert accuracy(parameters, strict=False) < accuracy(final) - 0.1
