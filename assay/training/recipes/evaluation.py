@@ -22,6 +22,9 @@ from assay.training.recipes.form import Recipe
 from assay.training.recipes.recipe import RecipeStep
 from assay.training.recipes.storage import held, stored
 
+KEY, STEP = torch.tensor((1, 2), dtype=torch.int32), torch.tensor((0, 1), dtype=torch.int32)
+"""Of what a loss draws in eval mode too. Of unlike words: `random` reads nodes, and a constant of one number is none."""
+
 
 @dataclass(frozen=True)
 class Validation:
@@ -45,9 +48,9 @@ class RecipeEvaluation:
 
     def __call__(self, parameters: Sequence[Tensor], examples: Sequence[Tensor]) -> tuple[list[Tensor]]:
         """The mean loss; what is drawn in eval mode is drawn alike each time."""
-        count, zeros = len(self.step.names), torch.zeros(2, dtype=torch.int32)
+        count = len(self.step.names)
         batch = [held(t, self._type) for t in examples]
-        mode, module = Randomness(zeros, zeros), self.step.recipe.module
+        mode, module = Randomness(KEY.clone(), STEP.clone()), self.step.recipe.module
         with resting(module), torch.no_grad():
             buffers = [*parameters[count:], *self._kept]
             return ([self.step.loss_of(parameters[:count], buffers, batch, mode)[0]],)

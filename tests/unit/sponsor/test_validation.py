@@ -67,6 +67,15 @@ def test_anybody_with_the_card_finds_the_loss_that_stock_pytorch_finds(
     assert weigh(root) == weigh(root)
 
 
+def test_a_loss_that_draws_is_measured_with_the_same_draws_each_time() -> None:
+    def noisy(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        return loss(module, x + torch.rand(x.shape), y)
+
+    made = [prepare_recipe_rounds(recipe(loss=noisy), "own", 2, inner_steps=10) for _ in range(2)]
+    programs = [one.origin.validation.program for one in made if one.origin.validation is not None]
+    assert len({program.root for program in programs}) == 1 and len(programs) == 2
+
+
 def test_other_weights_have_another_loss(prepared: PreparedRounds, tmp_path: Path) -> None:
     store = open_store(tmp_path)
     publish_card(store, prepared, RUN, 7)
