@@ -23,7 +23,7 @@ from assay.training.recipes.recipe import RecipeStep
 from assay.training.recipes.storage import held, stored
 
 KEY, STEP = torch.tensor((1, 2), dtype=torch.int32), torch.tensor((0, 1), dtype=torch.int32)
-"""Of what a loss draws in eval mode too. Of unlike words: `random` reads nodes, and a constant of one number is none."""
+"""Of what a loss draws in eval mode too. Of unlike words: `random` reads nodes; a constant of one number is none."""
 
 
 @dataclass(frozen=True)
