@@ -107,7 +107,8 @@ def prepare_recipe_rounds(
     from assay.training.schedules import RoundWarmup
 
     _check_recipe(recipe, seats, inner_steps)
-    recipe = side_by_side(replace(recipe, wide_parameters=True))
+    recipe = replace(recipe, wide_parameters=True)
+    recipe = side_by_side(recipe)
     if recipe.round_warmup is None:
         recipe = replace(recipe, round_warmup=RoundWarmup.usual(inner_steps))
     captured = capture_recipe(recipe, tier, merges_statistics=True)

@@ -53,7 +53,8 @@ class RecipeEvaluation:
         mode, module = Randomness(KEY.clone(), STEP.clone()), self.step.recipe.module
         with resting(module), torch.no_grad():
             buffers = [*parameters[count:], *self._kept]
-            return ([self.step.loss_of(parameters[:count], buffers, batch, mode)[0]],)
+            own, _ = self.step.tensors_of((parameters, self._kept))
+            return ([self.step.loss_of(own, buffers, batch, mode)[0]],)
 
 
 def captured_validation(recipe: Recipe, precision: Precision = FIXED14) -> Validation | None:
