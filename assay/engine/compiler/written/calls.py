@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from assay.engine.compiler.written import alignment, sampling
+from assay.engine.compiler.written import alignment, matrices, sampling
 
 
 def _grid_sample(
@@ -39,6 +39,8 @@ CALLS: dict[Any, Callable[..., Any]] = {
     torch.ctc_loss: alignment.ctc_loss,
     F.ctc_loss: _ctc_loss,
     torch.cdist: sampling.cdist,
+    torch._grouped_mm: matrices.grouped_mm,
+    F.grouped_mm: matrices.grouped_mm,
 }
 """A function to one of the same arguments in simpler operations; it may give NotImplemented."""
 
