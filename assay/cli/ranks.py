@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankPlace:
     """A process among those that torchrun started together."""
 
     rank: int
     size: int
 
 
-def place() -> Place | None:
+def place() -> RankPlace | None:
     """This process among torchrun's; None where it is alone.
 
     Raises:
@@ -42,10 +42,10 @@ def place() -> Place | None:
             code="BadRanks",
             remedy="Leave both to torchrun, or unset them.",
         )
-    return Place(rank, size) if size > 1 else None
+    return RankPlace(rank, size) if size > 1 else None
 
 
-def follow(mine: Place) -> None:
+def follow(mine: RankPlace) -> None:
     """Computes what rank 0 says until it ends. Raises RanksLost."""
     from assay.training.ranked_compute import ignore_signals, join, serve
 
@@ -56,7 +56,7 @@ def follow(mine: Place) -> None:
 
 
 @contextmanager
-def leading(mine: Place | None) -> Iterator[Compute | None]:
+def leading(mine: RankPlace | None) -> Iterator[Compute | None]:
     """What computes with all ranks while rank 0 acts; None for a process that is alone. Raises RanksLost."""
     if mine is None:
         yield None

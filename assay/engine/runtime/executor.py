@@ -23,7 +23,7 @@ from assay.engine.runtime.exact.floats import check_float_environment, check_flo
 from assay.engine.runtime.fused import layout, selftest
 from assay.engine.runtime.fused.plan import FusedPlan, own_memory
 from assay.engine.runtime.native import library
-from assay.engine.runtime.node_kernels import NodeKernels
+from assay.engine.runtime.node_kernels import KernelsByNode
 from assay.engine.runtime.products import native_dot
 from assay.engine.runtime.products.freivalds import ProductWatch, products
 from assay.engine.runtime.stock.reduce import Kernel
@@ -131,7 +131,7 @@ class Executor:
         footprint.check(program, stock=footprint.left_to_stock(program) if native else None, most=memory)
         self.program = program
         self._watch = ProductWatch(products(program), (program.root, self.variant, cross_check))
-        self._kernels = NodeKernels(
+        self._kernels = KernelsByNode(
             program,
             self._watch,
             backend.device() if self.variant is KernelVariant.TRITON else torch.get_default_device(),

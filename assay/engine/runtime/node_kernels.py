@@ -33,7 +33,7 @@ from assay.protocol.program.nodes import (
 from assay.protocol.program.program import Program
 
 
-class NodeKernels:
+class KernelsByNode:
     """A program's kernels, each made when it is first asked for and kept.
 
     device: where values lie. by_triton: Triton's, in a process that has it. cross_check: other product variants than

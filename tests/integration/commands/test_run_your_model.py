@@ -36,7 +36,7 @@ INHERITED = ("ASSAY_ARTIFACTS", "ASSAY_CACHE", "ASSAY_ANVIL")
 
 
 @dataclass
-class Reader:
+class PageReader:
     """Somebody who types what the page says, in a folder that looks like a clone, with an empty home."""
 
     folder: Path
@@ -116,9 +116,9 @@ def _end(shell: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def reading(folder: Path) -> Iterator[Reader]:
+def reading(folder: Path) -> Iterator[PageReader]:
     """A reader whose shells end with the block."""
-    reader = Reader(folder)
+    reader = PageReader(folder)
     try:
         yield reader
     finally:
@@ -126,7 +126,7 @@ def reading(folder: Path) -> Iterator[Reader]:
             _end(shell)
 
 
-def walk(reader: Reader, text: str) -> None:
+def walk(reader: PageReader, text: str) -> None:
     """Everything that the page asks for, in its order."""
     end = time.monotonic() + LIMIT_S
     for step in STEP.finditer(text):

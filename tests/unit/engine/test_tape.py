@@ -105,7 +105,7 @@ def test_layers_that_are_alike_are_worked_out_once(count: int, monkeypatch: pyte
                 h = layer(h)
             return h.square().sum()
 
-        carrier = _Carrier(layers, run)
+        carrier = _StepCarrier(layers, run)
         with torch.enable_grad():
             loss = torch.func.functional_call(
                 carrier, {f"layers.{n}": p for n, p in zip(names, leaves, strict=True)}, (x[0],)
@@ -117,7 +117,7 @@ def test_layers_that_are_alike_are_worked_out_once(count: int, monkeypatch: pyte
     assert 0 < len(asked) <= 40, asked
 
 
-class _Carrier(nn.Module):
+class _StepCarrier(nn.Module):
     def __init__(self, layers: nn.Module, run: Callable[[Tensor], Tensor]) -> None:
         super().__init__()
         self.layers, self.run = layers, run

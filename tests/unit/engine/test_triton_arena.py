@@ -44,7 +44,7 @@ def add(b: ProgramBuilder, x: Ref, y: Ref) -> Ref:
     return b.map(sum_of_two(), [x, y], (N,))
 
 
-Case = Callable[[ProgramBuilder, Ref, Ref], list[Ref]]
+ArenaCase = Callable[[ProgramBuilder, Ref, Ref], list[Ref]]
 
 
 def added_in_place(b: ProgramBuilder, x: Ref, y: Ref) -> list[Ref]:
@@ -93,7 +93,7 @@ def a_constant(b: ProgramBuilder, x: Ref, y: Ref) -> list[Ref]:
     return [b.const(F32, bytes(range(4 * N))), add(b, x, y)]
 
 
-CASES: dict[Case, set[int]] = {
+CASES: dict[ArenaCase, set[int]] = {
     added_in_place: {0},
     read_in_the_next_step: {1},
     read_last_before_the_step: {0},
@@ -108,7 +108,7 @@ CASES: dict[Case, set[int]] = {
 """Programs on slots x and y, and the slots that are written over in place."""
 
 
-def built(case: Case) -> Program:
+def built(case: ArenaCase) -> Program:
     b = ProgramBuilder([[F32, F32]])
     return b.build([case(b, b.input(0, 0), b.input(0, 1))])
 
@@ -125,7 +125,7 @@ def trained() -> tuple[Executor, WholeRuns]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_slots_are_written_over_where_nothing_reads_them_any_more(case: Case) -> None:
+def test_slots_are_written_over_where_nothing_reads_them_any_more(case: ArenaCase) -> None:
     program = built(case)
     executor, runs = whole(program)
     assert runs.plan.donated == CASES[case]

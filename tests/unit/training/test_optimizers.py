@@ -27,7 +27,7 @@ from tests.harness.engine.helpers import relative
 STEPS = 10
 STOCK_TORCH = KernelVariant.STOCK
 
-Make = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
+MakeOptimizer = Callable[[list[nn.Parameter]], torch.optim.Optimizer]
 
 
 def halves(ps: list[nn.Parameter]) -> list[dict]:
@@ -35,7 +35,7 @@ def halves(ps: list[nn.Parameter]) -> list[dict]:
     return [{"params": ps[2:], "weight_decay": 0.1}, {"params": ps[:2], "lr": 0.05}]
 
 
-STOCK: dict[str, Make] = {
+STOCK: dict[str, MakeOptimizer] = {
     "RMSprop": lambda ps: optim.RMSprop(ps, lr=0.01),
     "RMSprop centered": lambda ps: optim.RMSprop(ps, lr=0.01, centered=True, momentum=0.9, weight_decay=0.1),
     "Adagrad": lambda ps: optim.Adagrad(ps, lr=0.1, lr_decay=0.1, weight_decay=0.1, initial_accumulator_value=0.2),
@@ -70,13 +70,13 @@ def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return F.cross_entropy(module(x), y)
 
 
-def recipe_of(make: Make, **options) -> Recipe:
+def recipe_of(make: MakeOptimizer, **options) -> Recipe:
     torch.manual_seed(2)
     module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     return Recipe(module, loss, make(list(module.parameters())), data=data(), batch_size=8, **options)
 
 
-def by_torch(make: Make, clip: Callable[[list[nn.Parameter]], object] = lambda ps: None) -> list[Tensor]:
+def by_torch(make: MakeOptimizer, clip: Callable[[list[nn.Parameter]], object] = lambda ps: None) -> list[Tensor]:
     """The parameters that PyTorch's own loop reaches in float64, on the very batches that the recipe draws."""
     step = RecipeStep(recipe_of(make))
     module = step.recipe.module.double()
@@ -196,7 +196,7 @@ def test_rectification_begins_at_the_step_that_real_numbers_say(beta2: float):
         (lambda ps: optim.Adam(ps, differentiable=True), "Adam with differentiable=True", "Leave differentiable out"),
     ],
 )
-def test_what_has_no_exact_form_is_refused_by_name_with_what_to_use(make: Make, words: str, remedy: str):
+def test_what_has_no_exact_form_is_refused_by_name_with_what_to_use(make: MakeOptimizer, words: str, remedy: str):
     with pytest.raises(UserError, match=words) as caught:
         RecipeStep(recipe_of(make))
     assert remedy in str(caught.value.remedy)

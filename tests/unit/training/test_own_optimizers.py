@@ -23,7 +23,7 @@ from tests.harness.engine.helpers import relative
 STEPS = 10
 
 
-class _Plain(torch.optim.Optimizer):
+class _OwnStep(torch.optim.Optimizer):
     """What users' optimizers share: one loop over parameters that have a gradient."""
 
     def __init__(self, params: Any, lr: float = 0.01, **options: Any) -> None:
@@ -40,7 +40,7 @@ class _Plain(torch.optim.Optimizer):
         raise NotImplementedError
 
 
-class Lion(_Plain):
+class LionByHand(_OwnStep):
     """Chen et al., 2023, as its authors' code has it."""
 
     def one(self, p: Tensor, group: dict, state: dict) -> None:
@@ -55,7 +55,7 @@ class Lion(_Plain):
         exp_avg.mul_(beta2).add_(grad, alpha=1 - beta2)
 
 
-class Adam(_Plain):
+class Adam(_OwnStep):
     """With a Python number that counts, and factors of addcdiv."""
 
     def one(self, p: Tensor, group: dict, state: dict) -> None:
@@ -70,7 +70,7 @@ class Adam(_Plain):
         p.addcdiv_(state["m"], (state["v"].sqrt() / root).add_(1e-8), value=-size)
 
 
-class Assigning(_Plain):
+class Assigning(_OwnStep):
     """Writes by assigning data, with a factor in addcmul."""
 
     def one(self, p: Tensor, group: dict, state: dict) -> None:
@@ -78,7 +78,7 @@ class Assigning(_Plain):
         p.data.addcmul_(p.grad, torch.ones_like(p), value=-group["lr"])
 
 
-class Momentum(_Plain):
+class Momentum(_OwnStep):
     """Begins with the gradient itself, as many do."""
 
     def one(self, p: Tensor, group: dict, state: dict) -> None:
@@ -117,7 +117,7 @@ def by_torch(kind: type) -> list[Tensor]:
     return [p.detach() for p in step.recipe.module.parameters()]
 
 
-@pytest.mark.parametrize("kind", [Lion, Adam, Momentum, Assigning])
+@pytest.mark.parametrize("kind", [LionByHand, Adam, Momentum, Assigning])
 def test_a_users_optimizer_walks_as_it_does_in_the_users_own_loop(kind: type):
     step = RecipeStep(recipe_of(kind))
     state = step.state()
@@ -132,24 +132,24 @@ def test_a_users_optimizer_walks_as_it_does_in_the_users_own_loop(kind: type):
 
 
 def test_what_it_keeps_becomes_slots_and_what_never_changes_does_not():
-    for kind, kept in ((Lion, 4), (Adam, 12), (Momentum, 4)):
+    for kind, kept in ((LionByHand, 4), (Adam, 12), (Momentum, 4)):
         assert len(RecipeStep(recipe_of(kind)).state()[1]) == kept
 
 
 def test_its_rates_follow_the_schedule():
-    step = RecipeStep(recipe_of(Lion, schedule=warmup_linear(2, 6)))
+    step = RecipeStep(recipe_of(LionByHand, schedule=warmup_linear(2, 6)))
     parameters, optimizer, scalars = step.state()
     moved = (step(parameters, optimizer, scalars)[0][2] - parameters[2]).abs()
     assert torch.allclose(moved, torch.full_like(moved, 0.005), rtol=1e-3)
 
 
-class Rooted(_Plain):
+class Rooted(_OwnStep):
     def one(self, p: Tensor, group: dict, state: dict) -> None:
         state["step"] = state.get("step", 0) + 1
         p.sub_(p.grad * (group["lr"] / math.sqrt(state["step"])))
 
 
-class Slow(_Plain):
+class SlowStart(_OwnStep):
     def one(self, p: Tensor, group: dict, state: dict) -> None:
         if "slow" not in state:
             state["slow"] = p.clone()
@@ -157,20 +157,20 @@ class Slow(_Plain):
         p.sub_(p.grad * group["lr"])
 
 
-class Skipping(_Plain):
+class Skipping(_OwnStep):
     def one(self, p: Tensor, group: dict, state: dict) -> None:
         if "seen" in state:
             p.sub_(p.grad * group["lr"])
         state["seen"] = True
 
 
-class Fading(_Plain):
+class Fading(_OwnStep):
     def one(self, p: Tensor, group: dict, state: dict) -> None:
         group["lr"] = group["lr"] * 0.99
         p.sub_(p.grad * group["lr"])
 
 
-class Counting(_Plain):
+class CountingSteps(_OwnStep):
     count = 0
 
     def one(self, p: Tensor, group: dict, state: dict) -> None:
@@ -178,14 +178,14 @@ class Counting(_Plain):
         p.sub_(p.grad * (group["lr"] / self.count))
 
 
-class Gathering(_Plain):
+class Gathering(_OwnStep):
     def one(self, p: Tensor, group: dict, state: dict) -> None:
         common = self.state["all"]
         common["norm"] = common.get("norm", 0.0) + p.grad.norm()
         p.sub_(p.grad * group["lr"])
 
 
-class Prepared(_Plain):
+class Prepared(_OwnStep):
     def __init__(self, params: Any) -> None:
         super().__init__(params)
         for group in self.param_groups:
@@ -196,17 +196,17 @@ class Prepared(_Plain):
         p.sub_(p.grad * group["lr"])
 
 
-class Stopping(_Plain):
+class Stopping(_OwnStep):
     def one(self, p: Tensor, group: dict, state: dict) -> None:
         if p.grad.norm() > 1e-9:
             p.sub_(p.grad * group["lr"])
 
 
 REFUSED = {
-    Slow: ("OwnOptimizerKeeps", "begins with what depends on parameters", "zeros"),
+    SlowStart: ("OwnOptimizerKeeps", "begins with what depends on parameters", "zeros"),
     Skipping: ("OwnOptimizerKeeps", "in its first step what no later step does", "zeros"),
     Fading: ("OwnOptimizerKeeps", "changes lr of a parameter group", "self.state"),
-    Counting: ("OwnOptimizerKeeps", "changes its attribute count", "self.state"),
+    CountingSteps: ("OwnOptimizerKeeps", "changes its attribute count", "self.state"),
     Gathering: ("OwnOptimizerKeeps", "belongs to no parameter", "self.state"),
     Prepared: ("OwnOptimizerKeeps", "kept before the first step", "in its first step"),
     Rooted: ("NotCapturable", "depends on a tensor's value", "pure function"),

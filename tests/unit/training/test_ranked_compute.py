@@ -114,7 +114,7 @@ def test_a_process_alone_is_no_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     assert places.place() is None
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("RANK", "1")
-    assert places.place() == places.Place(1, 2)
+    assert places.place() == places.RankPlace(1, 2)
 
 
 @pytest.mark.parametrize(("rank", "size"), [("2", "2"), ("-1", "2"), ("0", "0"), ("one", "2"), ("0", "two")])

@@ -23,7 +23,7 @@ from assay.protocol.program.nodes import Input, Map, Output, reads
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import Window
 
-Shape = tuple[tuple[int, ...], torch.dtype]
+RequestShape = tuple[tuple[int, ...], torch.dtype]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Plan:
     """
 
     inputs: tuple[int, ...]
-    requests: tuple[tuple[int, Shape], ...]
+    requests: tuple[tuple[int, RequestShape], ...]
     staged: Mapping[int, int]
     donated: frozenset[int]
     lives: tuple[tuple[int, Life], ...]
@@ -77,7 +77,7 @@ def _lives(requests: arena.Requests, made: Mapping[int, int], dead: Sequence[Seq
 
 
 def _placed(
-    program: Program, asked: Sequence[Life], inside: Mapping[int, int], shapes: Sequence[Shape], end: int
+    program: Program, asked: Sequence[Life], inside: Mapping[int, int], shapes: Sequence[RequestShape], end: int
 ) -> Plan:
     """The plan. inside: per donated slot the request whose place is the slot's. end: the moment after the last step."""
     sizes = [program.specs[k].nbytes for part in program.input_nodes for k in part]

@@ -20,7 +20,7 @@ from assay.protocol.program.nodes import Const, Input, Map, Operand, Output, rea
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import Window
 
-See = Callable[[int, Sequence[Tensor | None]], None]
+SeeGroup = Callable[[int, Sequence[Tensor | None]], None]
 """Shown a step's number and the values by node, those of the past that are still read among them."""
 
 MOST_MAPS = 8
@@ -52,7 +52,7 @@ class MapGroups:
         self.dead = _dead(program, steps, self.groups)
         self.members = [self.groups.get(k, (k,)) for k in steps]
 
-    def run(self, flat: Sequence[Tensor], see: See | None = None) -> list[Tensor]:
+    def run(self, flat: Sequence[Tensor], see: SeeGroup | None = None) -> list[Tensor]:
         """The slots of Y from those of X, in the order of their nodes. see: shown what is there after each step."""
         values: list[Tensor | None] = [*flat, *[None] * (len(self._program.nodes) - len(flat))]
         for t, ((stored, compute), dead) in enumerate(zip(self._steps, self.dead, strict=True)):

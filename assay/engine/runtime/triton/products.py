@@ -59,8 +59,8 @@ def by_digits(
     dims = node.spec.dims
     z0, z1 = (batch[:1], batch[1:]) if len(batch) == 2 else ((), tuple(batch))
     count = tuple(prod(dims[d] for d in which) for which in (z0, z1, rows, columns))
-    a = _Side(program, node, node.a, node.exponent_a, (z0, z1, rows))
-    b = _Side(program, node, node.b, node.exponent_b, (z0, z1, columns))
+    a = _ProductSide(program, node, node.a, node.exponent_a, (z0, z1, rows))
+    b = _ProductSide(program, node, node.b, node.exponent_b, (z0, z1, columns))
     # A product comes out in the order batch, rows, columns; the node's dims may have another.
     order = (*z0, *z1, *rows, *columns)
     ordered, back = tuple(dims[d] for d in order), tuple(order.index(d) for d in range(len(dims)))
@@ -111,7 +111,7 @@ def splits(m: int, n: int, bm: int, bn: int) -> float:
     return (m * -(-n // bn) + n * -(-m // bm)) / (m + n)
 
 
-class _Side:
+class _ProductSide:
     """An operand and its exponents, each as a matrix."""
 
     def __init__(self, program: Program, node: Dot, x: Operand, e: Operand, parts: Sequence[tuple[int, ...]]) -> None:
@@ -127,7 +127,7 @@ class Planes:
     """The planes of one side's digits, packed with terms innermost: [planes, batch, rows, width], i8 or f16 or bf16."""
 
     def __init__(
-        self, side: _Side, sizes: tuple[int, ...], step: int, route: Route, precision: int, digits: int
+        self, side: _ProductSide, sizes: tuple[int, ...], step: int, route: Route, precision: int, digits: int
     ) -> None:
         """sizes: of the batch's two dims, the rows, the terms; width is a multiple of step."""
         self._sizes, self._side, self._route = sizes, side, route

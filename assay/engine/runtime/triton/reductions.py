@@ -32,7 +32,7 @@ LEAST_BLOCKS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _ReductionKind:
     """How terms become one integer of a type, and parts of them. least: the integer of no terms."""
 
     name: str
@@ -41,10 +41,10 @@ class _Kind:
     least: int
 
 
-_SUM = _Kind("sum", "add", DType.I64, 0)
-_COUNT = _Kind("sum", "add", DType.I32, 0)
-_MAGNITUDE = _Kind("max", "max", DType.I32, 0)
-_LARGEST = _Kind("max", "max", DType.I32, -(1 << 31))
+_SUM = _ReductionKind("sum", "add", DType.I64, 0)
+_COUNT = _ReductionKind("sum", "add", DType.I32, 0)
+_MAGNITUDE = _ReductionKind("max", "max", DType.I32, 0)
+_LARGEST = _ReductionKind("max", "max", DType.I32, -(1 << 31))
 
 
 class _ReductionText:
@@ -70,7 +70,7 @@ class _ReductionText:
         pointer = self._pointer(x.node)
         self.terms += load_lines(name, pointer, self._type(x), x.view, "here", self.out, self.red)
 
-    def kernel(self, kind: _Kind) -> Kernel:
+    def kernel(self, kind: _ReductionKind) -> Kernel:
         """The node's kernel. kind: of the blocks [ROWS, TERMS] that the terms are taken into, and how they become one.
 
         Few elements of many terms are cut over programs: each leaves its part in one integer per element, in any order,
@@ -102,7 +102,7 @@ class _ReductionText:
 
         return run
 
-    def _reduced(self, kind: _Kind, count: int, span: int) -> list[str]:
+    def _reduced(self, kind: _ReductionKind, count: int, span: int) -> list[str]:
         """Lines that reduce all terms, or where span is not 0 so many for each program of the second axis."""
         number = "tl.program_id(1)" if self.narrow else "tl.program_id(1).to(tl.int64)"
         start, end = (f"{number} * {span}", f"tl.minimum(start + {span}, {count})") if span else ("0", str(count))
