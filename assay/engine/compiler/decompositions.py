@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._decomp import core_aten_decompositions, get_decompositions
+from torch.utils._pytree import tree_leaves, tree_map
 
 from assay.engine.compiler import written
 from assay.engine.compiler.lowering.registry import RULES
@@ -119,4 +121,26 @@ _MORE = [
 def decompositions() -> Mapping[Any, Any]:
     """How to write out everything for which there is no rule."""
     table = {**core_aten_decompositions(), **get_decompositions(_MORE), **_OWN, **written.TABLE}
-    return {target: how for target, how in table.items() if target not in RULES}
+    return {target: _apart(target, how) for target, how in table.items() if target not in RULES}
+
+
+def _apart(target: Any, how: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, but no result is a view of an argument where the operation itself makes new tensors.
+
+    Whoever writes into the result later would else write into the argument, and into every copy of an expanded one.
+    """
+    returns = getattr(getattr(target, "_schema", None), "returns", ())
+    if not returns or any(r.alias_info is not None for r in returns):
+        return how
+
+    @functools.wraps(how)
+    def apart(*args: Any, **kwargs: Any) -> Any:
+        found = how(*args, **kwargs)
+        given = {_storage(a) for a in tree_leaves((args, kwargs)) if isinstance(a, Tensor)}
+        return tree_map(lambda t: t.clone() if isinstance(t, Tensor) and _storage(t) in given else t, found)
+
+    return apart
+
+
+def _storage(t: Tensor) -> object:
+    return t.untyped_storage()._cdata if t.layout is torch.strided else id(t)

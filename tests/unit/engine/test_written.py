@@ -67,6 +67,21 @@ def test_operators_written_out_and_their_gradients(name: str):
     assert_computes(with_gradients(function), x)
 
 
+REPEATED = {
+    "rows of a constant": lambda x: torch.eye(6)[:4].repeat(2, 1, 1).add_(torch.stack([x, x * 2])),
+    "once": lambda x: x.repeat(1, 1).mul_(2.0) + x,
+    "along a dimension of one": lambda x: (
+        x[:, None].repeat(1, 3, 1).add_(torch.stack([x, x * 2, x * 3], 1)) * x[:, None]
+    ),
+    "by nothing": lambda x: x.roll(0).add_(x) * x.tile(1, 1).mul_(x) + F.pad(x, (0, 0)).mul_(2.0),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_what_is_written_into_copies_reaches_neither_the_original_nor_other_copies(name: str):
+    assert_computes(with_gradients(REPEATED[name]), M)
+
+
 def test_weights_of_single_indices_of_bags_have_gradients():
     assert_computes(
         with_gradients(lambda w, p: F.embedding_bag(BAG, w, mode="sum", per_sample_weights=p)), M, drawn(2, 3)
