@@ -364,3 +364,13 @@ def test_joining_many_tensors_moves_everything_twice_not_once_per_tensor():
     assert moved <= 2 * 16 * 6
     assert differing_nodes(program, [tensors]) == []
     torch.testing.assert_close(Executor(program).run([tensors])[0][0], torch.cat(tensors).sum(0))
+
+
+@pytest.mark.parametrize("number", [True, False])
+def test_truth_values_meet_python_truth_values_as_in_pytorch(number: bool):
+    def function(b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return b * number, b + number, b < number, b >= number, b * 1.0 + number
+
+    b = torch.tensor([True, False, True])
+    for ours, theirs in zip(run_captured(function, b), function(b), strict=True):
+        assert ours.tolist() == theirs.tolist()

@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from assay.engine.compiler.ir.strided import Strided
 from assay.engine.compiler.ir.value import Literal, Value
-from assay.engine.compiler.ir.values import Fill, GraphValues, Tensorlike, number
+from assay.engine.compiler.ir.values import Fill, GraphValues, Tensorlike, fold, number
 from assay.engine.runtime.values.dtypes import PROTOCOL
 from assay.protocol.types import DType
 
@@ -113,6 +113,8 @@ class Context:
 
     def cast(self, x: Any, dtype: DType) -> Any:
         """A tensor or number in another element type."""
+        if isinstance(x, Literal):
+            return Literal(dtype, fold("cast", [x], dtype, (dtype,)))
         if not isinstance(x, Strided | Fill):
             return number(dtype, x)
         if x.dtype is dtype:
