@@ -13,21 +13,17 @@ from enum import StrEnum
 from typing import Any, Final
 
 import torch
-from torch import nn
 
 from assay.engine.runtime.executor import Executor, KernelVariant, usable_natives
 from assay.engine.runtime.values import state_io
 from assay.programs.against_eager import beside_eager
 from assay.programs.capture import CapturedRecipe, capture_recipe
-from assay.programs.stock_run import StockRun
+from assay.programs.frozen_state import frozen_state
 from assay.protocol.errors import AssayError, UserError
 from assay.training.recipes.recipe import Recipe, RecipeStep
 
 STOCK_STEPS: Final = 2
 """Steps that stock kernels run too, to be compared with native ones bit by bit."""
-
-_SCALARS: Final = (bool, int, float, str, type(None))
-
 
 _FAILED_BEFORE: Final = frozenset({"FactoryFails", "ModuleFails", "LossFails"})
 """There was nothing to capture: the factory or its loss does not run here."""
@@ -155,31 +151,3 @@ def _equal_bits(captured: CapturedRecipe) -> bool | None:
             state = executor.run(state)
         roots.append(state_io.state_root(state))
     return roots[0] == roots[1]
-
-
-def frozen_state(step: RecipeStep) -> list[str]:
-    """Buffers and plain attributes of the module that stock steps change and no slot of the program's state holds."""
-    module, run = step.recipe.module, StockRun(step)
-    before = _attributes(module)
-    kept = set(step.buffers) | set(step.names)
-    changed: list[str] = []
-    for _ in run.steps(STOCK_STEPS):
-        changed = [n for n, v in _attributes(module).items() if n in before and v != before[n] and n not in kept]
-    return sorted(changed)
-
-
-def _attributes(module: nn.Module) -> dict[str, object]:
-    """Values of buffers, and of numbers, words and tensors in modules' own attributes, by path."""
-    found: dict[str, object] = {n: b.detach().numpy().tobytes() for n, b in module.named_buffers() if _is_plain(b)}
-    for path, part in module.named_modules():
-        for name, value in vars(part).items():
-            where = f"{path}.{name}" if path else name
-            if isinstance(value, torch.Tensor) and _is_plain(value):
-                found[where] = value.detach().numpy().tobytes()
-            elif isinstance(value, _SCALARS):
-                found[where] = value
-    return found
-
-
-def _is_plain(t: torch.Tensor) -> bool:
-    return t.layout is torch.strided and t.device.type == "cpu" and t.dtype is not torch.bfloat16

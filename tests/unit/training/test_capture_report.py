@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from assay.programs.capture import capture_recipe
-from assay.programs.capture_report import CaptureEnd, CaptureReport, beside_stock, frozen_state, report_of
+from assay.programs.capture_report import CaptureEnd, CaptureReport, beside_stock, report_of
 from assay.programs.factory import listed, load_recipe
+from assay.programs.frozen_state import frozen_state
 from assay.programs.report_process import ReportTerms, reports
 from assay.protocol.errors import ExitCode, UserError
 from assay.training.recipes.recipe import Recipe, RecipeStep
@@ -129,6 +130,41 @@ def test_what_stock_steps_change_and_no_slot_holds_is_named() -> None:
     assert frozen_state(step) == []
     module.is_counting.append(1)
     assert frozen_state(step) == ["average", "calls", "total"]
+
+
+class Noting(nn.Linear):
+    """Notes things of its last call; `reads` begins the next call with one of them."""
+
+    def __init__(self) -> None:
+        super().__init__(3, 2)
+        self.level: int | None = None
+        self.last: Tensor | None = None
+        self.reads = False
+        self.register_buffer("seen", torch.zeros(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        before = self.last if self.reads else None
+        self.level = 1
+        self.level *= 2
+        y = super().forward(x)
+        self.last = y.detach().mean(0)
+        self.seen.copy_(self.last)
+        return y if before is None else y + before
+
+
+def noted() -> RecipeStep:
+    module = Noting()
+    return RecipeStep(Recipe(module, squared, torch.optim.SGD(module.parameters(), 0.1), line().data, 4))
+
+
+def test_what_a_step_writes_before_it_reads_is_no_frozen_state() -> None:
+    assert frozen_state(noted()) == []
+
+
+def test_what_a_step_reads_from_the_step_before_is_frozen_state() -> None:
+    step = noted()
+    step.recipe.module.reads = True  # type: ignore[assignment]
+    assert "last" in frozen_state(step)
 
 
 def test_a_program_with_frozen_state_is_not_called_right() -> None:
