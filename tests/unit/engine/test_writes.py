@@ -81,6 +81,23 @@ def where_positive(x: Tensor) -> Tensor:
     return y
 
 
+def in_order(x: Tensor) -> Tensor:
+    y = x * 1.0
+    y[torch.argsort(x[:, 0])] = x * 3
+    y[:, torch.topk(x[1], 3)[1]] = y[:, :3] * 2
+    y[:, x[2].argsort()] += 5.0
+    y[x[:, 1].topk(2)[1]] = -1.0
+    return y
+
+
+def turned_back(x: Tensor) -> tuple[Tensor, ...]:
+    groups = (x.flatten() * 1e5).long() % 5 - 2
+    order = torch.sort(groups, stable=True)[1]
+    back = torch.empty_like(order)
+    back[order] = torch.arange(order.numel())
+    return back, x.flatten()[order][back]
+
+
 WRITES = {
     "halves of a tensor": (swapped_halves, M),
     "every other element": (every_other, M),
@@ -92,6 +109,7 @@ WRITES = {
     "dropout in place after flatten": (lambda x: F.relu((x * 1.0).flatten(1), inplace=True), X),
     "constant rows": (rows_written, M),
     "constant cells": (cells_written, M),
+    "rows and columns in an order": (in_order, M),
     "a number under a mask": (where_positive, M),
     "index_copy": (lambda x: x.index_copy(1, torch.tensor([5, 0]), x[:, 1:3]), M),
     "index_fill": (lambda x: x.index_fill(0, torch.tensor([0, 2]), 3.0), M),
@@ -146,6 +164,12 @@ def test_slices_of_every_start_stop_and_step_are_written_as_pytorch_writes_them(
     assert torch.equal(run_captured(function, x)[0], function(x)[0])
 
 
+@pytest.mark.parametrize("x", [M, torch.zeros(4, 6), torch.full((1, 2), -3.0)], ids=["drawn", "all alike", "two"])
+def test_an_order_is_turned_back_by_writing_at_its_positions_as_layers_of_experts_do(x: Tensor):
+    assert_computes(turned_back, x)
+    assert torch.equal(run_captured(turned_back, x)[1], x.flatten())
+
+
 def test_what_was_never_written_is_zero_and_never_what_memory_held():
     def function(x: Tensor) -> tuple[Tensor, ...]:
         out = x.new_empty(3, 2)
@@ -175,8 +199,20 @@ def write(*indices: object, value: object):
         (write(torch.tensor([0, 0]), value=lambda x: x[:2]), "two values at one place"),
         (lambda x: (x.scatter(1, torch.tensor([[0, 0]] * 4), x[:, :2]),), "two values at one place"),
         (lambda x: write((x[0] > 0).long(), value=1.0)(x), "may repeat"),
+        (lambda x: write(x[0].argsort() // 2, value=lambda x: x)(x), "may repeat"),
+        (lambda x: write(x.argsort(0)[0], value=1.0)(x), "may repeat"),
+        (lambda x: write(x.argsort(1), value=1.0)(x.T), "may repeat"),
+        (lambda x: write(x[:, 0].argsort(), value=1.0)(x.T), "may repeat"),
     ],
-    ids=["rows twice", "cells twice", "rows by value"],
+    ids=[
+        "rows twice",
+        "cells twice",
+        "rows by value",
+        "halves of an order",
+        "the first of several orders",
+        "several orders",
+        "an order of fewer",
+    ],
 )
 def test_a_write_without_an_order_is_refused_by_name(function, words: str):
     with pytest.raises(CannotLowerError, match=words):

@@ -105,13 +105,20 @@ def constant(x: Tensorlike) -> Tensor | None:
 def _index_put(
     ctx: Context, base: Tensorlike, indices: Sequence[Any], x: Tensorlike, accumulate: bool = False
 ) -> Tensorlike:
-    """`base` with x added, or written, at indices; what is written lies at constant ones, or is one number."""
+    """`base` with x added, or written, at indices.
+
+    What is written lies at constant indices or at all the positions that one order gives, or is one number at a mask.
+    """
     given = [(d, i) for d, i in enumerate(indices) if i is not None]
     if not accumulate and len(given) == 1 and given[0][1].dtype is DType.BOOL and x.shape in ((), (1,)):
         first, mask = given[0]
         after = (1,) * (len(base.shape) - first - len(mask.shape))
         where = ctx.values.reshape(mask, (*mask.shape, *after))
         return ctx.apply("select", where, ctx.values.reshape(x, ()), base, dtype=base.dtype)
+    if not accumulate and len(given) == 1 and len(given[0][1].shape) == 1:
+        ranks = ranks_of(ctx, given[0][1], 0)
+        if ranks is not None and ranks.shape[0] == base.shape[given[0][0]]:
+            return _write_in_order(ctx, base, given[0][0], ranks, given[0][1].shape[0], x)
     known = [] if accumulate else [constant(i) for _, i in given]
     if not accumulate and any(i is None for i in known):
         raise Unsupported("writing at indices that may repeat (only adding is order-free, and constant indices)")
@@ -125,6 +132,13 @@ def _index_put(
     rows = _joined_rows(base.shape[first : first + count], [i for i in known if i is not None])
     merged = (*base.shape[:first], rows.numel(), *base.shape[first + count :])
     return ctx.values.reshape(_write_rows(ctx, flat, first, rows, ctx.values.reshape(values, merged)), base.shape)
+
+
+def _write_in_order(ctx: Context, base: Tensorlike, dim: int, ranks: Strided, count: int, x: Tensorlike) -> Tensorlike:
+    """`base` with slice k of x along a dimension where the rank is k < count; ranks: each of 0 .. size - 1 once."""
+    along = ctx.values.reshape(ranks, tuple(n if d == dim else 1 for d, n in enumerate(base.shape)))
+    source = ctx.values.expand(x, (*base.shape[:dim], count, *base.shape[dim + 1 :]))
+    return written(ctx, base, dim, ctx.strided(ctx.values.expand(along, base.shape)), count, source)
 
 
 def _joined_rows(sizes: Sequence[int], indices: Sequence[Tensor]) -> Tensor:
