@@ -91,7 +91,8 @@ for name, kind, head, options in (
 for name, kind, options in (
     ("bart", "Bart", SEQ2SEQ),
     ("marian", "Marian", SEQ2SEQ),
-    ("m2m100", "M2M100", SEQ2SEQ),
+    # Layers that are left out by a draw are control flow that depends on values.
+    ("m2m100", "M2M100", SEQ2SEQ | {"encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0}),
     ("t5", "T5", T5),
     (
         "switch-transformers",
@@ -100,7 +101,8 @@ for name, kind, options in (
     ),
 ):
     head = "MTModel" if kind == "Marian" else "ForConditionalGeneration"
-    add(f"transformers/{name}", headed(kind, head, **options))
+    stays = "control flow that depends on values (experts that a batch reaches)" if kind == "SwitchTransformers" else ""
+    add(f"transformers/{name}", headed(kind, head, **options), stays)
 
 
 def heard(module: nn.Module, features: Tensor, wanted: Tensor) -> Tensor:

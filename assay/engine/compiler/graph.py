@@ -30,6 +30,7 @@ from assay.engine.compiler.hidden.surroundings import uncompiled
 from assay.engine.compiler.known import KnownValues
 from assay.engine.compiler.tape import NotOnTape, Signatures, Tape
 from assay.engine.compiler.written.calls import WrittenOut
+from assay.engine.compiler.written.conversions import kept_as_they_are
 from assay.protocol.errors import AssayError, UserError
 
 GraphFunction = Callable[..., Sequence[Sequence[Tensor]]]
@@ -239,6 +240,7 @@ def _tracing(keeps_lines: bool) -> Iterator[None]:
             sdpa_kernel(SDPBackend.MATH),
             _without_onednn(),
             uncompiled(),
+            kept_as_they_are(),
             torch.autograd.set_detect_anomaly(keeps_lines, check_nan=False),
             fx_traceback.preserve_node_meta(keeps_lines),
         ):

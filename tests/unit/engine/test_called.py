@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from assay.engine.compiler.lowering.registry import FIXED22
-from tests.harness.engine.helpers import run_captured
+from assay.protocol.errors import UserError
+from tests.harness.engine.helpers import captured, run_captured
 from tests.unit.engine.test_layers import assert_computes, drawn, with_gradients
 
 X = drawn(1, 2, 4, 3)
@@ -87,3 +88,30 @@ def test_middle_elements_and_their_gradients():
     assert torch.equal(values.isnan(), torch.tensor([True, False]))
     assert float(values[1]) == 2.0
     assert bool(total.isnan())
+
+
+class Converting(nn.Module):
+    """Converts its own layer whenever it is called, as routers of experts do."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.dtype, self.layer = dtype, nn.Linear(6, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.layer = self.layer.to(self.dtype)
+        return self.layer(x.to(self.dtype)).float()
+
+
+def converted(dtype: torch.dtype):
+    module = Converting(dtype)
+    return lambda x, w: torch.func.functional_call(module, {"layer.weight": w, "layer.bias": torch.ones(2)}, (x,))
+
+
+def test_a_layer_converted_to_what_it_is_already_computes_as_it_is():
+    assert_computes(with_gradients(converted(torch.float32)), M, drawn(2, 6))
+
+
+def test_a_layer_converted_to_something_else_in_a_step_is_refused_by_name():
+    with pytest.raises(UserError, match=r"A Linear is converted by the step itself at .*test_called\.py") as caught:
+        captured(lambda x, w: (converted(torch.bfloat16)(x, w),), M, drawn(2, 6))
+    assert caught.value.code == "NotCapturable"

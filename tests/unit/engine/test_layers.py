@@ -68,6 +68,19 @@ def test_convolutions_and_their_gradients(options: dict):
     assert_computes(with_gradients(lambda x, w, b: F.conv2d(x, w, b, **options)), X, w, drawn(4))
 
 
+def test_the_gradient_of_a_convolution_under_windows_that_are_taken_apart_and_joined():
+    """As hierarchical vision transformers do: its position in the batch alone is then seven axes."""
+
+    def function(x: Tensor, w: Tensor) -> Tensor:
+        y = F.layer_norm(F.conv2d(x, w, stride=2).permute(0, 2, 3, 1), (8,))  # batch, 8, 8, channels
+        parts = y.view(4, 2, 4, 2, 4, 8).permute(0, 1, 3, 2, 4, 5).reshape(-1, 16, 8) * 2
+        y = y + parts.view(4, 2, 2, 4, 4, 8).permute(0, 1, 3, 2, 4, 5).reshape(4, 8, 8, 8)
+        quarters = [y[:, i::2, j::2] for j in (0, 1) for i in (0, 1)]
+        return F.layer_norm(torch.cat(quarters, -1), (32,))
+
+    assert_computes(with_gradients(function), drawn(4, 3, 16, 16), drawn(8, 3, 2, 2), limit=1e-4)
+
+
 @pytest.mark.parametrize(
     "options",
     [{}, {"stride": 2, "padding": 1, "output_padding": 1}, {"stride": 2, "groups": 2}, {"dilation": 2}],

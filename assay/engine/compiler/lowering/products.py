@@ -156,13 +156,19 @@ def _aligned(ctx: Context, a: Strided, b: Strided) -> tuple[Strided, Strided]:
 
 
 def _with_fewer_axes(ctx: Context, a: Strided, b: Strided) -> tuple[Strided, Strided]:
-    """One operand in memory of its own, the smaller one if that helps (patches of a convolution are the larger one)."""
+    """One operand in memory of its own, the smaller one if that helps (patches of a convolution are the larger one).
+
+    Where no dimension needs more than one axis, but some have more, these are joined.
+    """
     by_size = sorted((a, b), key=lambda x: prod(x.shape))
     for x in by_size:
         if any(len(merge_axes(g)) > 1 for g in x.groups):
             copied = ctx.values.copy(x)
             return (copied, b) if x is a else (a, copied)
-    raise Unsupported(f"a product over more than {MAX_RANK} dimensions")
+    joined = [replace(x, groups=tuple(merge_axes(g) for g in x.groups)) for x in (a, b)]
+    if joined == [a, b]:
+        raise Unsupported(f"a product over more than {MAX_RANK} dimensions")
+    return joined[0], joined[1]
 
 
 def _sums_over_softmax(a: Strided) -> bool:

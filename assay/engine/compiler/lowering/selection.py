@@ -74,7 +74,7 @@ def _best_of_integers(
     high = ctx.cast(ctx.apply("shift_right", x, 16), DType.F32)
     by_low = ctx.strided(best(ctx, low, x.shape[dim], dim, largest=largest)[1])
     by_high = ctx.strided(best(ctx, gathered(ctx, high, dim, by_low), count, dim, largest=largest)[1])
-    places = gathered(ctx, by_low, dim, by_high)
+    places = ctx.strided(gathered(ctx, by_low, dim, by_high))
     # An element's rank is the one that its place in the first order has in the second.
     first, second = (ctx.placed[t.value.number][1] for t in (by_low, by_high))
     ctx.placed[places.value.number] = dim, ctx.strided(gathered(ctx, second, dim, first))
