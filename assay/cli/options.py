@@ -36,7 +36,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         callback=_ask_for,
-        help="Run programs on this device: auto takes a GPU that is there and right, else the CPU [ASSAY_DEVICE].",
+        help="Run programs on this device: cuda asks for a GPU, cpu keeps it out, auto leaves it open [ASSAY_DEVICE].",
     ),
 ]
 """Is in force before the command begins, which needs not look at it."""

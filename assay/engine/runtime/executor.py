@@ -332,13 +332,15 @@ def _wrong_by_triton() -> str:
 def usual_variant() -> KernelVariant | None:
     """Triton's kernels where a GPU is asked for, or left open and there and right; None for what the CPU has best.
 
-    A GPU that is asked for may be Triton's interpreter, for tests; nobody gets that unasked.
+    A GPU that is asked for may be Triton's interpreter, for tests; nobody gets that unasked, nor kernels that were
+    never seen on a GPU: who computes something else than others loses what it staked.
 
     Raises:
         ConfigError: NoDevice, a GPU is asked for and not usable: none, no Triton, a failed self-test.
     """
     wanted = devices.asked()
-    if wanted is Device.CPU or (wanted is Device.AUTO and backend.is_interpreted()):
+    unasked = wanted is Device.AUTO
+    if wanted is Device.CPU or (unasked and (backend.is_interpreted() or not backend.SEEN_ON_A_GPU)):
         return None
     reason = usable_triton()
     if reason and wanted is Device.CUDA:

@@ -37,6 +37,7 @@ def with_gpu(monkeypatch: pytest.MonkeyPatch, wrong: str = "") -> None:
     monkeypatch.setenv(backend.INTERPRETER, "0")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(executor, "_wrong_by_triton", lambda: wrong)
+    monkeypatch.setattr(backend, "SEEN_ON_A_GPU", True)
 
 
 def refusal() -> str:
@@ -65,6 +66,14 @@ def test_left_open_a_gpu_that_is_wrong_is_passed_over_and_asked_for_it_is_refuse
     assert usual_variant() is None
     monkeypatch.setenv(devices.VARIABLE, "cuda")
     assert refusal() == "Programs cannot run on a GPU here: Triton's kernels (a card) fail their self-test: F32_ADD."
+
+
+def test_left_open_nobody_gets_kernels_that_were_never_seen_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_gpu(monkeypatch)
+    monkeypatch.setattr(backend, "SEEN_ON_A_GPU", False)
+    assert usual_variant() is None
+    devices.ask_for(Device.CUDA)
+    assert usual_variant() is KernelVariant.TRITON
 
 
 def test_left_open_nobody_gets_the_interpreter() -> None:
