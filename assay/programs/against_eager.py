@@ -82,6 +82,15 @@ class _Track:
     tensors: list[list[Tensor]]
 
 
+def steps_that_fit(step: RecipeStep) -> int:
+    """Of how many steps the states of three runs may be held beside each other."""
+    return MOST // max(3 * _state_size(step), 1)
+
+
+def _state_size(step: RecipeStep) -> int:
+    return sum(t.nbytes for part in step.state()[:2] for t in part)
+
+
 def beside_eager(program: Program, step: RecipeStep, count: int, tier: str, *, mapped: bool = False) -> Beside:
     """`count` steps of the program of a recipe's step, and as many of the stock module and optimizer.
 
@@ -91,8 +100,8 @@ def beside_eager(program: Program, step: RecipeStep, count: int, tier: str, *, m
         PartedError: StockNotRepeatable, when two stock runs from one start differ: something besides the state has a
             say, which a program cannot honour. UserError: TooMuchToCompare.
     """
-    size = sum(t.nbytes for part in step.state()[:2] for t in part)
-    if 3 * count * size > MOST:
+    size = _state_size(step)
+    if count > steps_that_fit(step):
         raise UserError(
             f"{count} steps of {size / 1e6:.0f} MB of state are too much to hold beside each other.",
             code="TooMuchToCompare",

@@ -16,7 +16,7 @@ import torch
 
 from assay.engine.runtime.executor import Executor, KernelVariant, usable_natives
 from assay.engine.runtime.values import state_io
-from assay.programs.against_eager import beside_eager
+from assay.programs.against_eager import beside_eager, steps_that_fit
 from assay.programs.capture import CapturedRecipe, capture_recipe
 from assay.programs.frozen_state import frozen_state
 from assay.protocol.errors import AssayError, UserError
@@ -120,7 +120,8 @@ def beside_stock(captured: CapturedRecipe, step: RecipeStep, steps: int, seconds
     """
     equal = _equal_bits(captured)
     frozen = frozen_state(step)
-    beside = beside_eager(captured.program, step, steps, captured.tier, mapped=bool(captured.mapped))
+    count = max(1, min(steps, steps_that_fit(step)))  # of a large model fewer, and the row says how many
+    beside = beside_eager(captured.program, step, count, captured.tier, mapped=bool(captured.mapped))
     is_right = beside.parting is None and not frozen and equal is not False
     return CaptureReport(
         CaptureEnd.RIGHT if is_right else CaptureEnd.WRONG,

@@ -20,12 +20,13 @@ def pictured(kind: str, size: int = 32, **options: Any) -> Callable[[], Recipe]:
 
 VIT = {"img_size": 32, "patch_size": 8, "embed_dim": 32, "depth": 2, "num_heads": 4}
 MLP = {"img_size": 32, "patch_size": 8, "embed_dim": 32, "num_blocks": 2}
+NARROW = (16, 32, 48, 64)
 STAGES = {"depths": (1, 1, 1, 1), "dims": (8, 16, 24, 32)}
 
 for name, kind, size, options in (
-    ("resnet18", "resnet18", 32, {}),
-    ("resnetv2", "resnetv2_18", 32, {}),
-    ("efficientnet-b0", "efficientnet_b0", 32, {"depth_multiplier": 0.4}),
+    ("resnet18", "resnet18", 32, {"channels": NARROW}),
+    ("resnetv2", "resnetv2_18", 32, {"channels": NARROW}),
+    ("efficientnet", "test_efficientnet", 32, {}),
     ("mobilenetv3", "mobilenetv3_small_050", 32, {}),
     ("convnext", "convnext_atto", 32, STAGES),
     ("regnetx", "regnetx_002", 32, {}),

@@ -75,9 +75,9 @@ def contrastive(kind: str) -> Callable[[], Recipe]:
         import transformers
 
         text = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
-        text |= {"num_attention_heads": 4, "max_position_embeddings": 64, "eos_token_id": 2, "projection_size": 16}
+        text |= {"num_attention_heads": 4, "max_position_embeddings": 64, "eos_token_id": 2, "projection_size": 32}
         config = getattr(transformers, f"{kind}Config")(
-            text_config=text, vision_config=PATCHES | {"projection_size": 16}
+            text_config=text, vision_config=PATCHES | {"projection_size": 32}
         )
         model = getattr(transformers, f"{kind}Model")(config).train()
         return recipe(model, paired, tokens(), images())
@@ -175,19 +175,3 @@ def segformer_maps() -> Recipe:
     config = SegformerConfig(num_labels=4, num_attention_heads=[1, 2, 2, 3], decoder_hidden_size=16, **STAGES)
     maps = torch.randint(0, 4, (EXAMPLES, 32, 32))
     return recipe(SegformerForSemanticSegmentation(config).train(), segmented, images(), maps)
-
-
-def boxed(module: nn.Module, pixels: Tensor, boxes: Tensor, classes: Tensor) -> Tensor:
-    """The loss of boxes after matching them, which is decided outside of tensors."""
-    wanted = [{"class_labels": c, "boxes": b} for c, b in zip(classes, boxes, strict=True)]
-    return module(pixel_values=pixels, labels=wanted).loss
-
-
-@entry("transformers/yolos", stays_refused="control flow that depends on values (Hungarian matching)")
-def yolos() -> Recipe:
-    """Detection: the assignment of boxes is solved outside of tensors."""
-    from transformers import YolosConfig, YolosForObjectDetection
-
-    config = YolosConfig(**(PATCHES | {"image_size": [32, 32], "num_detection_tokens": 4, "num_labels": 4}))
-    boxes, classes = torch.rand(EXAMPLES, 2, 4) * 0.5 + 0.25, torch.randint(0, 4, (EXAMPLES, 2))
-    return recipe(YolosForObjectDetection(config).train(), boxed, images(), boxes, classes)
