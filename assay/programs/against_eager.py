@@ -35,7 +35,7 @@ _SPREAD: Final = 8.0
 _RESOLUTION: Final = 2.0**-21
 """Of a tensor's own size: float32 tells no less apart after some additions."""
 
-MOST: Final = 4 << 30
+MOST: Final = 6 << 30
 """Bytes of tensors that a comparison may hold."""
 
 UNDETERMINED: Final = 0.5

@@ -19,7 +19,7 @@ def pictured(kind: str, size: int = 32, **options: Any) -> Callable[[], Recipe]:
 
 
 VIT = {"img_size": 32, "patch_size": 8, "embed_dim": 32, "depth": 2, "num_heads": 4}
-MLP = {"img_size": 32, "patch_size": 8, "embed_dim": 32, "num_blocks": 2}
+MLP = {"img_size": 32}
 NARROW = (16, 32, 48, 64)
 STAGES = {"depths": (1, 1, 1, 1), "dims": (8, 16, 24, 32)}
 
@@ -43,9 +43,8 @@ for name, kind, size, options in (
     ("mixer", "mixer_s16_224", 32, MLP),
     ("gmlp", "gmlp_s16_224", 32, MLP),
     ("resmlp", "resmlp_12_224", 32, MLP),
-    ("poolformer", "poolformer_s12", 32, {"layers": (1, 1, 1, 1), "embed_dims": (8, 16, 24, 32)}),
+    ("poolformer", "poolformer_s12", 32, {}),
     ("pvt-v2", "pvt_v2_b0", 32, {"depths": (1, 1, 1, 1), "embed_dims": (8, 16, 24, 32), "num_heads": (1, 2, 3, 4)}),
-    ("coatnet", "coatnet_pico_rw_224", 64, {"img_size": 64, "depths": (1, 1, 1, 1), "embed_dim": (8, 16, 32, 32)}),
     ("mobilevit", "mobilevit_xxs", 64, {}),
 ):
     add(f"timm/{name}", pictured(kind, size, **options))

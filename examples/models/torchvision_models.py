@@ -50,7 +50,7 @@ for name, size, options in (
     ("mobilenet_v2", 32, {"width_mult": 0.35}),
     ("mobilenet_v3_small", 32, {"width_mult": 0.35}),
     ("efficientnet_b0", 32, {}),
-    ("densenet121", 32, {"growth_rate": 8}),
+    ("densenet121", 32, {}),
     ("squeezenet1_1", 64, {}),
     ("shufflenet_v2_x0_5", 32, {}),
     ("mnasnet0_5", 32, {}),
