@@ -119,7 +119,7 @@ slither: setup ## hold slither's findings to docs/security/slither.md (needs a n
 	fi
 	@.build/slither/bin/python tools/slither.py $(ARGS)
 
-models: ## capture 260 training steps of others' libraries and write docs/models.md (half an hour; ARGS="--only gpt2")
+models: ## capture 258 training steps of others' libraries and write docs/models.md (half an hour; ARGS="--only gpt2")
 	@stamp=.build/models/.assay-$$({ pwd -P; cat requirements-models.lock requirements-torch.in; } | sha256sum | cut -c1-16); \
 	if [ ! -e "$$stamp" ]; then \
 	  echo "models: installing the libraries into .build/models (about 2 GB, once)" >&2; \
