@@ -23,6 +23,12 @@ with contextlib.suppress(ValueError):  # not the main thread: then the parent pr
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def _no_device_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--device` is in force for a whole process, of which a test is a part."""
+    monkeypatch.setenv("ASSAY_DEVICE", "")
+
+
 UNMEASURED = (
     "tests/integration/actors/test_crashes.py",
     "tests/integration/actors/test_families.py",

@@ -159,5 +159,8 @@ def test_the_command_prints_rows_as_json() -> None:
 )
 def test_what_does_not_exist_is_said_with_the_choices(option: list[str]) -> None:
     result = CliRunner().invoke(app, ["step", *option])
+    if option[0] == "--device":  # an option of many commands, refused by the parser
+        assert result.exit_code == 2 and option[1] in result.output
+        return
     assert isinstance(result.exception, UsageError)
     assert option[1] in str(result.exception)

@@ -84,7 +84,7 @@ def embedding_bag_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int = -1,
 ) -> Tensor:
-    """The gradient for the table [rows, width]."""
+    """The gradient for the table [rows, width]; bags are counted anew, since PyTorch leaves `bag` empty at times."""
     if scale_grad_by_freq or sparse:
         return NotImplemented
     if mode == _MAX:
@@ -93,15 +93,15 @@ def embedding_bag_backward(
     kept = _kept(indices, padding_idx)
     if mode == _MEAN:
         g = g / bag_size.to(torch.float32).clamp(min=1.0)[:, None]
-    terms = g[bag] * (kept if per_sample_weights is None else kept * per_sample_weights[:, None])
+    terms = g[_bags(indices, offsets)] * (kept if per_sample_weights is None else kept * per_sample_weights[:, None])
     return g.new_zeros(rows, g.shape[1]).index_add(0, indices, terms)
 
 
 def weights_backward(
     g: Tensor, weight: Tensor, indices: Tensor, offsets: Tensor, bag: Tensor, mode: int, padding_idx: int = -1
 ) -> Tensor:
-    """The gradient for the weights of single indices, [n]."""
-    return (g[bag] * weight[indices] * _kept(indices, padding_idx)).sum(1)
+    """The gradient for the weights of single indices, [n]; bags as in `embedding_bag_backward`."""
+    return (g[_bags(indices, offsets)] * weight[indices] * _kept(indices, padding_idx)).sum(1)
 
 
 TABLE: dict[Any, Callable[..., Any]] = {
