@@ -113,7 +113,7 @@ slither: setup ## hold slither's findings to docs/security/slither.md (needs a n
 	if [ ! -e "$$stamp" ]; then \
 	  echo "slither: installing it into .build/slither (once)" >&2; \
 	  "$(PYTHON)" -m venv --clear .build/slither; \
-	  .build/slither/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+	  .build/slither/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
 	    -r requirements-slither.lock; \
 	  touch "$$stamp"; \
 	fi

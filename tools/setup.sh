@@ -51,10 +51,13 @@ if [ ! -e "$py_stamp" ]; then
   [ -x .venv/bin/pip ] && head -3 .venv/bin/pip | grep -qF "$PWD/.venv/bin/" && moved=
   rm -f .venv/.assay-* .venv/.own-*
   "$PYTHON" -m venv $moved .venv
-  # The lock holds everything with hashes, torch's own needs too; torch comes after, so it pulls nothing that is not locked
-  # except, for a CUDA build, the CUDA libraries that go with it.
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock
+  # The lock holds everything with hashes, torch's own needs too, and nothing else is looked for: pip would take what is
+  # asked for with an extra in its newest release, which has no hash. torch comes after, so it pulls nothing that is not
+  # locked except, for a CUDA build, the CUDA libraries that go with it. Then nothing may be missing.
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
+    -r requirements.lock
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: -r requirements-torch.in
+  .venv/bin/python -m pip check --disable-pip-version-check >&2 || die "requirements.lock lacks what its packages need: make lock"
   touch "$py_stamp"
 fi
 if [ ! -e "$own_stamp" ]; then
