@@ -98,8 +98,8 @@ class Archive:
 
     @cached_property
     def data(self) -> bytes:
-        """The data tensor."""
-        return self.objects.tensor(self.facts.rounds.data, self.specs(TrainingList.SCALARS)[Scalar.DATA])
+        """The data tensor; a large one lies in a mapped file."""
+        return self.objects.mapped(self.facts.rounds.data, self.specs(TrainingList.SCALARS)[Scalar.DATA])
 
     # --- before anything is put at stake
 

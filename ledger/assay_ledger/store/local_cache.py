@@ -13,10 +13,12 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
+from assay.mapped_files import MappedFile
 from assay.protocol.errors import UnavailableError
 from assay_ledger.store.folder import read_regular
 
@@ -68,6 +70,40 @@ class LocalCache:
                     self._move(found, path)
                 return data
         return None
+
+    def mapped(self, name: str, size: int, fits: Callable[[memoryview], bool]) -> memoryview | None:
+        """A lasting copy of so many bytes as memory, once it is found right; a damaged one is dropped."""
+        path = self._place(name)
+        try:
+            mapping = MappedFile.open(path, size, fits)
+            if mapping.is_right():
+                return mapping.view
+        except OSError as error:
+            if path.exists():
+                _LOG.warning("The copy of %s cannot be used: %s", name, error)
+        self.drop(name)
+        return None
+
+    def fill(self, name: str, write: Callable[[BinaryIO], None]) -> None:
+        """Keeps a copy that is written piece by piece; it appears when all of it is there.
+
+        Raises nothing of its own, but what `write` raises beside OSError.
+        """
+        path = self._place(name)
+        fresh = path.with_name(path.name + ".new")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            fresh.unlink(missing_ok=True)
+            with fresh.open("xb") as out:
+                write(out)
+                out.flush()
+                os.fsync(out.fileno())
+            fresh.replace(path)
+        except OSError as error:
+            _LOG.warning("No copy of %s is kept: %s", name, error)
+        finally:
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
 
     def drop(self, name: str) -> None:
         """Forgets a copy that turned out to be damaged; the next one is kept in its place."""

@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from typing import Final
+from io import BytesIO
+from typing import Final, cast
 
 from assay.engine.runtime.native.sha256 import tensor_root
+from assay.protocol.digests import Buffer
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
@@ -24,12 +26,16 @@ from assay.protocol.rounds.ids import marks_digest
 from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
-from assay_ledger.store.blobs import ArtifactStore, StoreDenied, StoreUnreachable, get_named
+from assay_ledger.store.blobs import ArtifactStore, ObjectMissing, StoreDenied, StoreUnreachable, get_named
 from assay_ledger.store.listfile import file_size, pack, unpack
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
+from assay_ledger.store.parts import fetch_parts, part_count, put_parts
 
 MAX_PROGRAM_BYTES: Final = 1 << 28
+
+MAPPED_FROM: Final = 1 << 22
+"""Bytes of a tensor from which on it is mapped; a smaller one costs more as a file than as memory."""
 
 Tensors = tuple[bytes, ...]
 """The bytes of a list's tensors, row-major little-endian."""
@@ -107,6 +113,59 @@ class Objects:
             return len(data) == spec.nbytes and tensor_root(spec, data) == root
 
         return self._fetch(f"tensors/{root.hex()}", root, spec.nbytes, fits)
+
+    def put_data(self, spec: TensorSpec, data: Buffer) -> Digest:
+        """Publishes a tensor of any size, a large one in parts; returns its root."""
+        return put_parts(self.store, spec, data) if part_count(spec) > 1 else self.put_tensor(spec, bytes(data))
+
+    def mapped(self, root: Digest, spec: TensorSpec) -> bytes:
+        """The bytes of the tensor with this root, fetched once; large ones as a view of the local cache's file.
+
+        So they take no memory but what is read of them. Raises what `tensor` raises.
+        """
+        if self.local_cache is None or spec.nbytes < MAPPED_FROM:
+            return self._whole(root, spec)
+        name, cache = f"tensors/{root.hex()}", self.local_cache
+
+        def fits(data: Buffer) -> bool:
+            return tensor_root(spec, data) == root
+
+        found = cache.mapped(name, spec.nbytes, fits)
+        if found is not None:
+            if not self._own_first:
+                self._put_back(name, spec, found)
+            return cast(bytes, found)  # whoever reads a slot takes a view as well
+        data = None
+        if part_count(spec) > 1:
+            with suppress(ObjectMissing):
+                cache.fill(name, lambda out: fetch_parts(self.store, root, spec, out))
+                found = cache.mapped(name, spec.nbytes, fits)
+        if found is None:
+            data = self._whole(root, spec)
+            found = cache.mapped(name, spec.nbytes, fits)
+        # A disk that is full, or gone, costs memory instead.
+        return cast(bytes, found) if data is None or found is not None else data
+
+    def _whole(self, root: Digest, spec: TensorSpec) -> bytes:
+        """A tensor in memory, from its parts where it was published so."""
+        if part_count(spec) > 1:
+            out = BytesIO()
+            with suppress(ObjectMissing):
+                fetch_parts(self.store, root, spec, out)
+                return out.getvalue()
+        return self.tensor(root, spec)
+
+    def _put_back(self, name: str, spec: TensorSpec, data: memoryview) -> None:
+        """Publishes own data again where the store has lost its name."""
+        with suppress(UnavailableError):
+            is_parted = part_count(spec) > 1
+            names = (name.replace("tensors/", "parts/"), name) if is_parted else (name,)
+            if any(next(iter(self.store.candidates(n)), None) is not None for n in names):
+                return
+            if is_parted:
+                put_parts(self.store, spec, data)
+            else:
+                self.store.put(bytes(data), name)
 
     def put_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes], *, is_vital: bool = True) -> Digest:
         """Publishes a list of tensors as one safetensors file; returns the list root.

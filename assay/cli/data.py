@@ -1,0 +1,130 @@
+"""`assay data`: texts, tables and images as the tensors that a recipe trains on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from assay.cli.common import print_fields, print_json, talk
+from assay.cli.options import JsonOption
+from assay.protocol.errors import UsageError
+
+app = typer.Typer(no_args_is_help=True, help="Texts, tables and images as data for recipes.")
+
+
+@app.callback()
+def _group() -> None:
+    """Texts, tables and images as data for recipes."""
+
+
+@app.command(
+    "convert",
+    epilog="Example: assay data convert stories.jsonl --field text --to stories --json"
+    '  ->  {"kind": "jsonl", "sources": [...], "tensors": {...}, "tokenizer": {"sha256", ...}, "files": {...}, ...}',
+)
+def convert(
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="SOURCE...", help="Files, or folders: of images one folder a class.")
+    ],
+    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="A new folder for tensors and card.")],
+    kind: Annotated[
+        str | None,
+        typer.Option("--from", metavar="KIND", help="text, jsonl, parquet or images; else by endings of names."),
+    ] = None,
+    field: Annotated[
+        list[str] | None,
+        typer.Option("--field", metavar="NAME", help="Field or column; of numbers as many as there are tensors."),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option("--tokenizer", metavar="FILE", help="tokenizer.json; without it each character is a token."),
+    ] = None,
+    tokenizer_digest: Annotated[
+        str | None, typer.Option("--tokenizer-digest", metavar="HEX", help="The SHA-256 that it must have.")
+    ] = None,
+    end: Annotated[
+        str, typer.Option("--end", metavar="TEXT", help="What stands behind each document; a line's end behind rows.")
+    ] = "",
+    validation: Annotated[
+        int, typer.Option("--validation", metavar="PERCENT", min=0, max=99, help="How much is held out.")
+    ] = 10,
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="HEIGHTxWIDTH", help="Scale images to so many pixels.")
+    ] = None,
+    gray: Annotated[bool, typer.Option("--gray", help="Images of one channel instead of three.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Turn text, JSONL, parquet or folders of images into tensors, the same bytes on every machine, with a card."""
+    from assay.datasets.convert import DataTerms
+    from assay.datasets.convert import convert as converted
+    from assay.datasets.images import ImageForm
+
+    terms = DataTerms(
+        kind=None if kind is None else _kind(kind),
+        fields=tuple(field or ()),
+        tokenizer=tokenizer,
+        tokenizer_digest=tokenizer_digest,
+        end=end,
+        percent=validation,
+        images=ImageForm(None if size is None else _pixels(size), gray),
+    )
+    _show(converted(sources, to, terms), as_json=as_json)
+    talk.print(f"In a recipe: data = open_data({str(to)!r}), from assay.datasets.folder.", markup=False)
+
+
+@app.command(
+    "show",
+    epilog='Example: assay data show stories --json  ->  {"kind": "jsonl", "tensors": {...}, "tokenizer": {...}, ...}',
+)
+def show(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="What `assay data convert` wrote.")],
+    tokenizer_digest: Annotated[
+        str | None, typer.Option("--tokenizer-digest", metavar="HEX", help="Fail unless this is its tokenizer.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the card of converted data, once every file is found to be what it names."""
+    from assay.datasets.folder import open_data
+
+    _show(dict(open_data(folder, tokenizer=tokenizer_digest).card), as_json=as_json)
+
+
+def _show(card: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(card)
+        return
+    shown: dict[str, Any] = {"kind": card["kind"], "sources": len(card["sources"])}
+    for part, tensors in card["tensors"].items():
+        for name, t in (tensors or {}).items():
+            shown[f"{part} {name}"] = f"{t['dtype']} {t['shape']}, root {t['root']}"
+    if card["tokenizer"] is not None:
+        t = card["tokenizer"]
+        shown["tokenizer"] = f"{t['kind']}, {t['size']} tokens, SHA-256 {t['sha256']}"
+    if "classes" in card:
+        shown["classes"] = ", ".join(card["classes"])
+    print_fields(shown)
+
+
+def _kind(text: str) -> Any:
+    from assay.datasets.convert import SourceKind
+
+    try:
+        return SourceKind(text)
+    except ValueError:
+        known = ", ".join(SourceKind)
+        raise UsageError(f"{text!r} is no kind of source.", code="BadKind", remedy=f"Say one of {known}.") from None
+
+
+def _pixels(text: str) -> tuple[int, int]:
+    from assay.datasets.images import MAX_SIDE
+
+    found = re.fullmatch(r"([0-9]{1,5})x([0-9]{1,5})", text)
+    sides = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not all(0 < side <= MAX_SIDE for side in sides):
+        raise UsageError(
+            f"{text!r} is no size of an image.", code="BadSize", remedy="Give height and width, such as 32x32."
+        )
+    return sides

@@ -1,0 +1,103 @@
+"""A tensor that is too large for one object, as parts of 2^16 leaves and an index that its root vouches for.
+
+    parts/<tensor root>    the index: per part its SHA-256, by which the store has it, and the root of its leaves
+
+A part has 2^26 bytes, the last one what is left. The tree over a tensor's leaves is binary, and a part is a whole
+subtree of it: so the roots of the parts, taken together, are the tensor's root. A part is checked by itself, when it
+comes, and no more than one is in memory.
+Source: docs/protocol/store.md (STO-18, STO-19); docs/adr/0048-data.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import BinaryIO, Final
+
+from assay.engine.runtime.native.sha256 import tree_root
+from assay.protocol.digests import Buffer
+from assay.protocol.errors import UnavailableError
+from assay.protocol.trees import merkle
+from assay.protocol.trees.tensors import LEAF_SIZE, TensorSpec
+from assay.protocol.types import Digest
+from assay_ledger.deadline import waiting_at_most
+from assay_ledger.store.blobs import SEARCH_BYTES_PER_S, SEARCH_S, ArtifactStore, ObjectMismatch, ObjectMissing
+
+PART_BYTES: Final = LEAF_SIZE << 16
+"""A tensor above this is stored in parts. Another number is another name for the same tensor."""
+
+_ENTRY: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PartIndex:
+    """digests: SHA-256 of each part; roots: of its leaves."""
+
+    digests: tuple[Digest, ...]
+    roots: tuple[Digest, ...]
+
+    def encode(self) -> bytes:
+        """64 bytes a part."""
+        return b"".join(a + b for a, b in zip(self.digests, self.roots, strict=True))
+
+    @classmethod
+    def decode(cls, data: bytes) -> PartIndex:
+        """The same from bytes of the right length."""
+        entries = [data[at : at + _ENTRY] for at in range(0, len(data), _ENTRY)]
+        return cls(tuple(Digest(e[:32]) for e in entries), tuple(Digest(e[32:]) for e in entries))
+
+
+def part_count(spec: TensorSpec) -> int:
+    """How many parts a tensor has; one that is not stored in parts has one at most."""
+    return -(-spec.nbytes // PART_BYTES)
+
+
+def put_parts(store: ArtifactStore, spec: TensorSpec, data: Buffer) -> Digest:
+    """Puts the parts of a tensor and then its index; its root. Raises UnavailableError."""
+    view, digests, roots = memoryview(data), [], []
+    for at in range(0, spec.nbytes, PART_BYTES):
+        part = bytes(view[at : at + PART_BYTES])
+        roots.append(tree_root(part))
+        digests.append(store.put(part))
+    root = spec.digest(merkle.root(roots))
+    store.put(PartIndex(tuple(digests), tuple(roots)).encode(), f"parts/{root.hex()}")
+    return root
+
+
+def fetch_parts(store: ArtifactStore, root: Digest, spec: TensorSpec, out: BinaryIO) -> None:
+    """Writes the tensor with this root to the beginning of a file, part by part as each is found right.
+
+    Raises UnavailableError (ObjectMissing where nothing has the name, and what the store raises), OSError of the file.
+    """
+    name, limit = f"parts/{root.hex()}", _ENTRY * part_count(spec)
+    last: UnavailableError = ObjectMissing(f"{name} is missing.")
+    with waiting_at_most(SEARCH_S + spec.nbytes / SEARCH_BYTES_PER_S):
+        for digest in store.candidates(name):
+            try:
+                data = store.get(digest, limit)
+                out.seek(0)
+                out.truncate()
+                for part in _parts(store, root, spec, data):
+                    out.write(part)
+                return
+            except UnavailableError as error:
+                # Attack: an index whose roots are right and whose digests lead nowhere; another one may be honest.
+                last = error
+    raise last
+
+
+def _parts(store: ArtifactStore, root: Digest, spec: TensorSpec, data: bytes) -> Iterator[bytes]:
+    if len(data) != _ENTRY * part_count(spec):
+        raise ObjectMismatch(f"The index of tensor {root.hex()} has {len(data)} bytes.")
+    index = PartIndex.decode(data)
+    if spec.digest(merkle.root(index.roots)) != root:
+        raise ObjectMismatch(f"The index of tensor {root.hex()} is another's.")
+    left = spec.nbytes
+    for digest, wanted in zip(index.digests, index.roots, strict=True):
+        size = min(left, PART_BYTES)
+        part = store.get(digest, size)
+        if len(part) != size or sha256(part).digest() != digest or tree_root(part) != wanted:
+            raise ObjectMismatch(f"A part of tensor {root.hex()} is not what its index names.")
+        left -= size
+        yield part
