@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from assay.amounts import parse_amount, tokens
 from assay.cli.common import talk
 from assay.demo.lines import RunLines, parties
-from assay.protocol.errors import FundsError
-from assay.protocol.types import Wei
+from assay.protocol.errors import AssayError, FundsError
+from assay.protocol.types import Round, Seat, Wei
 from assay.sponsor.launching import deposit, stake_in_vault, stake_of
+from assay.sponsor.work_losses import WorkLosses
 from assay_ledger.agents.waiting import waits
 from assay_ledger.bindings import commitments, escrow, generations
 from assay_ledger.chain.client import address_of
@@ -107,6 +108,8 @@ def make(
     compute: Compute | None = None,
 ) -> Agent:
     """The actor, which tells on stderr what concerns it from now on. compute: what runs its programs, if not itself."""
+    from assay_solver.worker import Worker
+
     _tell_refusals()
     me, since = address_of(keys.account), run.chain.head().number
     lines = RunLines({me: keys.name})
@@ -122,7 +125,33 @@ def make(
     options: dict[str, Any] = {"listeners": [tell], "on_progress": _Progress(), "relays": relays, "compute": compute}
     made.append(kind(run, keys, store, folder, **options))
     made[0].on_rest = TellsStanding()
+    if isinstance(made[0], Worker):
+        made[0].on_commit = TellsLosses(WorkLosses(made[0].archive))
     return made[0]
+
+
+class TellsLosses:
+    """Says what the work of each round came to, and once why nothing can be said of that."""
+
+    def __init__(
+        self,
+        losses: WorkLosses,
+        say: Callable[[str], None] = lambda text: talk.print(text, markup=False, soft_wrap=True),
+    ) -> None:
+        self._losses, self._say = losses, say
+        self._refused = ""
+
+    def __call__(self, round_: Round, seat: Seat, parameters: Sequence[bytes]) -> None:
+        """Never raises what a store, a card or a program may be at fault for: the work is committed."""
+        try:
+            found = self._losses.after(round_, seat, parameters)
+        except AssayError as error:
+            if error.message != self._refused:
+                self._refused = error.message
+                self._say(f"no loss can be shown of round {round_}: {error.message}")
+            return
+        if found is not None:
+            self._say(f"round {round_} ends with {found}")
 
 
 class TellsStanding:

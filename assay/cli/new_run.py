@@ -11,6 +11,7 @@ import typer
 
 from assay.cli.common import talk
 from assay.cli.options import CHAIN, KEY, RELAYS, DeviceOption, JsonOption, YesOption, with_settings
+from assay.cli.posting import RESUMES, STARTS, TOKENS
 from assay.cli.posting_steps import DEFAULT_PRESET, DEFAULT_STEPS, PostWanted, check_wanted, post_as_wanted
 from assay.protocol.errors import UsageError
 from assay.settings import Settings
@@ -41,6 +42,15 @@ def new(
     pays: Annotated[bool | None, typer.Option("--pay/--no-pay", help="Pay solvers beside crediting shares.")] = None,
     profile: Annotated[str, typer.Option("--profile", help="The chain: l1, op, arbitrum or local.")] = "local",
     name: Annotated[str | None, typer.Option(help="Free text that names the run.")] = None,
+    start_from: Annotated[
+        str | None,
+        typer.Option("--start-from", metavar="FILE|DIR|RUN[@GENERATION]", help=STARTS),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="RUN[@GENERATION]", help=RESUMES),
+    ] = None,
+    token: Annotated[str | None, typer.Option("--token", metavar="ADDRESS", help=TOKENS)] = None,
     yes: YesOption = False,
     _device: DeviceOption = None,
     as_json: JsonOption = False,
@@ -62,6 +72,9 @@ def new(
         pays=guide.ask("Pay tokens for work that stood, beside shares", False) if pays is None else pays,
         profile=profile,
         name=guide.ask("A name for the run", "assay") if name is None else name,
+        start_from=start_from,
+        resume=resume,
+        token=token,
     )
     post_as_wanted(settings, fit_units(wanted), yes=yes, as_json=as_json)
 

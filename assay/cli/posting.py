@@ -17,6 +17,12 @@ EPILOG = (
     '{"run", "store", "token", "escrow", ...}; a model of your own: assay run post --recipe examples.own_run:factory '
     "--steps 50 --yes. Then solvers and auditors start, and `assay run open` begins round 0."
 )
+STARTS = (
+    "First weights: a safetensors file or a folder with one, or another run's: its newest final generation unless one "
+    "is named."
+)
+RESUMES = "As --start-from a run, with its outer momentum: its training goes on."
+TOKENS = "The run's money: an ERC-20 token of 18 decimals that you hold; a fresh test token unless given."
 RECIPE_PANEL = "For a model of your own"
 AUDIT_PANEL = "Audits"
 
@@ -113,11 +119,20 @@ def post(
     ] = None,
     pays: Annotated[bool, typer.Option("--pay", help="Pay solvers as well as crediting shares.")] = False,
     name: Annotated[str, typer.Option(help="Free text that names the run.")] = "assay",
+    start_from: Annotated[
+        str | None,
+        typer.Option("--start-from", metavar="FILE|DIR|RUN[@GENERATION]", help=STARTS),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="RUN[@GENERATION]", help=RESUMES),
+    ] = None,
+    token: Annotated[str | None, typer.Option("--token", metavar="ADDRESS", help=TOKENS)] = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
     _device: DeviceOption = None,
 ) -> None:
-    """Capture four programs, publish them, deploy the contracts and fill the escrow (in a fresh test token)."""
+    """Capture four programs, publish them, deploy the contracts and fill the escrow, in a fresh test token or yours."""
     wanted = PostWanted(
         preset=preset,
         data=data,
@@ -144,5 +159,8 @@ def post(
         escrow=escrow,
         pays=pays,
         name=name,
+        start_from=start_from,
+        resume=resume,
+        token=token,
     )
     post_as_wanted(settings, wanted, yes=yes, as_json=as_json)

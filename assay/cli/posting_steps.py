@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 from assay.amounts import parse_amount, tokens
 from assay.cli.beacons import network_named
-from assay.cli.common import check_run_code, confirm, open_blobs, open_chain, print_json, talk, unlock_key
+from assay.cli.common import (
+    check_run_code,
+    confirm,
+    open_blobs,
+    open_chain,
+    parse_address,
+    print_json,
+    talk,
+    unlock_key,
+)
 from assay.cli.readiness import check_ready
+from assay.cli.starting import check_start, read_wanted
 from assay.durations import duration
 from assay.protocol.errors import UsageError, UserError
 from assay.protocol.types import Address, Wei
@@ -19,8 +29,9 @@ from assay.sponsor.charters import TOKEN
 
 if TYPE_CHECKING:
     from assay.protocol.run.run_charter import RunCharter
-    from assay.sponsor.charters import AuditRates
+    from assay.sponsor.charters import AuditRates, Committee
     from assay.sponsor.preparing import PreparedRounds
+    from assay.sponsor.starting import StartValues
     from assay_ledger.chain.client import Chain
 
 DEFAULT_PRESET: Final = "demo"
@@ -57,11 +68,19 @@ class PostWanted:
     escrow: str | None = None
     pays: bool = False
     name: str = "assay"
+    start_from: str | None = None
+    resume: str | None = None
+    token: str | None = None
 
     @property
     def drawn_by(self) -> str:
         """The beacon."""
         return self.beacon or ("chain" if self.profile == "local" else "drand")
+
+    @property
+    def own_token(self) -> Address | None:
+        """The token that was named; None for a fresh test token. Raises UsageError (AddressInvalid)."""
+        return None if self.token is None else Address(parse_address(self.token))
 
     @property
     def rates(self) -> AuditRates:
@@ -83,11 +102,37 @@ class PostWanted:
 
         return escrow_of(charter) if self.escrow is None else parse_amount(self.escrow)
 
+    def escrow_ahead(self, inner_steps: int) -> Wei:
+        """The same, before anything is captured."""
+        from assay.protocol.economics.chain_profiles import CHAINS
+        from assay.sponsor.charters import escrow_ahead, pace_of
+        from assay.sponsor.preparing import group_size_of
+
+        if self.escrow is not None:
+            return parse_amount(self.escrow)
+        return escrow_ahead(
+            CHAINS[self.profile].chain(Wei(10**9), Wei(0)),
+            rounds=self.rounds,
+            seats=self.seats,
+            pace=pace_of(inner_steps, self.units, self.least, self.commit),
+            rates=self.rates,
+            pays=self.pays,
+            committee=self.committee,
+            group_size=group_size_of(self.seats, self.group_size),
+        )
+
+    @property
+    def committee(self) -> Committee:
+        """Above 64 seats."""
+        from assay.sponsor.charters import Committee
+
+        return Committee(self.positions, self.top_positions)
+
 
 def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json: bool) -> None:
     """Checks, captures, publishes, deploys and funds. Raises what these raise; nothing is sent before the question."""
     from assay.cli.run_documents import describe, show_fields
-    from assay.sponsor.charters import Committee, pace_of
+    from assay.sponsor.charters import pace_of
     from assay.sponsor.launching import fund_run, mint_tokens
     from assay.sponsor.posting import post_run
     from assay_ledger.chain.client import address_of
@@ -95,8 +140,10 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
     inner_steps, network = check_wanted(wanted), network_named(wanted.drawn_by, wanted.profile)
     blobs, chain = open_blobs(settings), open_chain(settings)
     keys = unlock_key(settings)
-    check_ready(chain, blobs, keys.address, settings, drawn_by=wanted.drawn_by)
-    sponsor, prepared = keys.account, _prepared(wanted, inner_steps)
+    paid = None if wanted.own_token is None else (wanted.own_token, wanted.escrow_ahead(inner_steps))
+    check_ready(chain, blobs, keys.address, settings, profile=wanted.profile, drawn_by=wanted.drawn_by, paid=paid)
+    start = read_wanted(wanted.start_from, wanted.resume, chain, blobs)
+    sponsor, prepared = keys.account, _prepared(wanted, inner_steps, start)
 
     def ask(charter: RunCharter) -> None:
         escrow = wanted.escrow_for(charter)
@@ -117,14 +164,16 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
         kind=wanted.profile,
         network=network,
         pays=wanted.pays,
-        committee=Committee(wanted.positions, wanted.top_positions),
+        committee=wanted.committee,
+        token=wanted.own_token,
         talk=talk.print,
         confirm=ask,
     )
     check_run_code(run, settings)
     wei = wanted.escrow_for(run.charter)
     talk.print(f"funding the escrow with {tokens(wei)} tokens")
-    mint_tokens(chain, sponsor, run.token, address_of(sponsor), wei)
+    if wanted.own_token is None:
+        mint_tokens(chain, sponsor, run.token, address_of(sponsor), wei)
     fund_run(chain, sponsor, run, wei)
     document = {"run": "0x" + run.address.hex(), "store": blobs.location, "token": "0x" + run.charter.token.hex()}
     document |= {"escrow": wei} | describe(run)
@@ -132,7 +181,7 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
         print_json(document)
         return
     show_fields(document)
-    for line in _next_steps(chain, run.charter, run.address):
+    for line in _next_steps(chain, run.charter, run.address, own_token=wanted.own_token is not None):
         talk.print(line, markup=False, soft_wrap=True)
 
 
@@ -152,13 +201,16 @@ def check_wanted(wanted: PostWanted) -> int:
         )
     if wanted.escrow is not None:
         parse_amount(wanted.escrow)
+    if wanted.token is not None:
+        parse_address(wanted.token)
+    check_start(wanted.start_from, wanted.resume)
     _refuse_foreign(wanted)
     inner_steps = _inner_steps(wanted)
     pace_of(inner_steps, wanted.units, wanted.least)
     return inner_steps
 
 
-def _next_steps(chain: Chain, charter: RunCharter, address: Address) -> list[str]:
+def _next_steps(chain: Chain, charter: RunCharter, address: Address, *, own_token: bool = False) -> list[str]:
     """What has to happen before the first round, as commands, with amounts that last for all rounds."""
     from assay.node.local import is_local
     from assay.planning.outlook import outlook_of_role
@@ -168,9 +220,12 @@ def _next_steps(chain: Chain, charter: RunCharter, address: Address) -> list[str
     all_tickets = math.ceil(outlook_of_role(charter, tickets=least).advised / TOKEN)
     most, named = max(seat, all_tickets), "--tokens AMOUNT"
     tokens_for = f"assay node fund NAME... {named}" if is_local(chain) else f"assay ledger faucet ADDRESS... {named}"
+    brought = f"coins and test tokens for them: {tokens_for}   ({most} tokens are enough for each)"
+    if own_token:
+        brought = f"coins for them, and up to {most} of the token 0x{charter.token.hex()} for each"
     return [
         f"Next, in everybody's shell: export ASSAY_RUN=0x{address.hex()}",
-        f"  coins and test tokens for them: {tokens_for}   ({most} tokens are enough for each)",
+        f"  {brought}",
         f"  auditors:  assay verifier start --key NAME --tickets {least} --deposit {all_tickets}   (several may share "
         f"the {least} tickets)",
         f"  solvers:   assay solver start --key NAME --deposit {seat}",
@@ -228,8 +283,8 @@ def _inner_steps(wanted: PostWanted) -> int:
     return preset_of(wanted.preset or DEFAULT_PRESET).inner_steps
 
 
-def _prepared(wanted: PostWanted, inner_steps: int) -> PreparedRounds:
-    """What the run starts from. Raises UserError (UnknownCarrier) and what capture raises."""
+def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = None) -> PreparedRounds:
+    """What the run starts from. Raises UserError (UnknownCarrier), and what `load_start` and capture raise."""
     from assay.programs.capture import tier_of
     from assay.programs.factory import load_recipe
     from assay.sponsor.preparing import prepare_recipe_rounds, prepare_rounds
@@ -248,18 +303,30 @@ def _prepared(wanted: PostWanted, inner_steps: int) -> PreparedRounds:
         carriers[wanted.update],
         f"step, update ({wanted.update}), merge of {wanted.seats} seats, witnessed step",
     )
+    if start is not None:
+        momentum = ", with its outer momentum" if start.momentum else ""
+        talk.print(f"the first parameters are those of {start.source}{momentum}", markup=False)
     if wanted.recipe is None:
         chosen = preset_of(wanted.preset or DEFAULT_PRESET)
         text = texts.pydoc_text() if wanted.data is None else texts.read_text(wanted.data)
         talk.print(f"capturing the programs of preset {chosen.name}: {four}")
-        return prepare_rounds(chosen, text, wanted.seats, wire=wire, group_size=wanted.group_size)
+        return prepare_rounds(chosen, text, wanted.seats, wire=wire, group_size=wanted.group_size, start=start)
     tier = wanted.tier or DEFAULT_TIER
     tier_of(tier)
     made = load_recipe(wanted.recipe)
     talk.print(f"capturing the programs of {wanted.recipe}: {four}")
     found = prepare_recipe_rounds(
-        made, wanted.recipe, wanted.seats, inner_steps=inner_steps, tier=tier, wire=wire, group_size=wanted.group_size
+        made,
+        wanted.recipe,
+        wanted.seats,
+        inner_steps=inner_steps,
+        tier=tier,
+        wire=wire,
+        group_size=wanted.group_size,
+        start=start,
     )
+    for line in found.mapped:
+        talk.print(f"of what it starts from: {line}", markup=False)
     talk.print(
         f"one exact step took {found.step_seconds:.2g} s here: "
         f"a round of {inner_steps} steps {found.step_seconds * inner_steps:.0f} s"

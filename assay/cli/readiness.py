@@ -14,13 +14,14 @@ from assay.amounts import tokens
 from assay.cli.beacons import check_relays
 from assay.cli.checks import check_store
 from assay.cli.common import talk
+from assay.cli.token_checks import check_token
 from assay.node.keeper import KEEPER_SILENT_S, kept_since
 from assay.node.local import is_local
-from assay.protocol.errors import AssayError, ConfigError, FundsError
+from assay.protocol.errors import AssayError, ConfigError, FundsError, UserError
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from assay.protocol.types import Address
+    from assay.protocol.types import Address, Wei
     from assay_ledger.chain.client import Chain
     from assay_ledger.store.blobs import BlobStore
 
@@ -34,10 +35,23 @@ class TimeNotKept(ConfigError):
     remedy = "Start the chain by `assay node start --for-demo`, and name the store that it prints."
 
 
-def check_ready(chain: Chain, store: BlobStore, sponsor: Address, settings: Settings, *, drawn_by: str) -> None:
-    """Says what is there and what is missing. Raises the first thing missing, an error with its remedy."""
+def check_ready(
+    chain: Chain,
+    store: BlobStore,
+    sponsor: Address,
+    settings: Settings,
+    *,
+    profile: str,
+    drawn_by: str,
+    paid: tuple[Address, Wei] | None = None,
+) -> None:
+    """Says what is there and what is missing. Raises the first thing missing, an error with its remedy.
+
+    profile: what the chain is said to be. paid: the token of the run and what goes into its escrow; None for a fresh
+    test token.
+    """
     missing: list[AssayError] = []
-    for name, check in _checks(chain, store, sponsor, settings, drawn_by):
+    for name, check in _checks(chain, store, sponsor, settings, profile, drawn_by, paid):
         try:
             talk.print(f"  ok       {name}: {check()}", markup=False, soft_wrap=True)
         except TimeNotKept as error:
@@ -51,16 +65,42 @@ def check_ready(chain: Chain, store: BlobStore, sponsor: Address, settings: Sett
 
 
 def _checks(
-    chain: Chain, store: BlobStore, sponsor: Address, settings: Settings, drawn_by: str
+    chain: Chain,
+    store: BlobStore,
+    sponsor: Address,
+    settings: Settings,
+    profile: str,
+    drawn_by: str,
+    paid: tuple[Address, Wei] | None,
 ) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "key", lambda: to_checksum_address(sponsor)
+    yield "chain", lambda: check_profile(chain, profile)
     yield "coins for gas", lambda: check_coins(chain, sponsor)
-    yield "tokens", lambda: "a fresh test token is made, and as much of it as the escrow needs"
+    if paid is None:
+        yield "tokens", lambda: "a fresh test token is made, and as much of it as the escrow needs"
+    else:
+        token, needed = paid
+        yield "tokens", lambda: check_token(chain, token, sponsor, needed)
     yield "contracts", check_contracts
     yield "store", lambda: check_store(store)
     yield "time", lambda: check_time(chain, store)
     if drawn_by == "drand":
         yield "beacon", lambda: check_relays(chain, settings.relays)
+
+
+def check_profile(chain: Chain, profile: str) -> str:
+    """Whether the chain may be what it is said to be. Raises UserError (UnfitProfile).
+
+    Attack on whoever takes part in a run that was posted elsewhere by the usual profile: its bonds do not pay for gas
+    there, its deadlines are too short for full blocks, and what is drawn comes from a chain that may choose it.
+    """
+    if profile == "local" and not is_local(chain):
+        raise UserError(
+            f"The chain at {chain.url} is no local one, and the terms of profile local are safe on no other.",
+            code="UnfitProfile",
+            remedy="Say which it is by --profile l1, op or arbitrum, or name a chain of `assay node start`.",
+        )
+    return f"number {chain.chain_id}, as of profile {profile}"
 
 
 def check_coins(chain: Chain, who: Address) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -88,7 +89,10 @@ def write_weights(path: Path, weights: Weights, outline: Outline | None = None) 
 
     tensors = whole_file(weights.names, weights.specs, weights.tensors, outline)
     # Loaders of pretrained models take a file only if it says whose layout it has.
-    data = save(tensors, {"assay_root": weights.root.hex(), "format": "pt"})
+    more = {"assay_root": weights.root.hex(), "format": "pt"}
+    if outline is not None and outline.tokenizer:
+        more["assay_tokenizer"] = tokenizer_digest(outline)
+    data = save(tensors, more)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
@@ -115,14 +119,20 @@ def write_config(folder: Path, outline: Outline) -> Path | None:
 
     Raises ConfigError (FileNotWritable).
     """
-    from assay.programs.files import writing
+    return _write_beside(folder / "config.json", outline.config)
 
-    path = folder / "config.json"
-    if not outline.config or (path.exists() and path.read_bytes() != outline.config):
-        return None
-    with writing(path):
-        path.write_bytes(outline.config)
-    return path
+
+def write_tokenizer(folder: Path, outline: Outline) -> Path | None:
+    """Writes tokenizer.json, where the run names one and no other file stands there.
+
+    Raises ConfigError (FileNotWritable).
+    """
+    return _write_beside(folder / "tokenizer.json", outline.tokenizer)
+
+
+def tokenizer_digest(outline: Outline) -> str:
+    """The SHA-256, in hex, of the tokenizer that the model was trained with."""
+    return sha256(outline.tokenizer).hexdigest()
 
 
 def unproven(archive: Archive, outline: Outline) -> list[str]:
@@ -168,6 +178,16 @@ def names_and_outline(archive: Archive, store: ArtifactStore) -> tuple[tuple[str
     count, card = len(archive.specs(TrainingList.PARAMETERS)), cards.read_card(store, archive.facts.address)
     names = cards.parameter_names(store, card, archive.charter.training.data, count)
     return names, read_outline(store, card.file, names)
+
+
+def _write_beside(path: Path, data: bytes) -> Path | None:
+    from assay.programs.files import writing
+
+    if not data or (path.exists() and path.read_bytes() != data):
+        return None
+    with writing(path):
+        path.write_bytes(data)
+    return path
 
 
 def _is_final(view: RunView, generation: int) -> bool:

@@ -15,6 +15,7 @@ from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.store.blobs import ArtifactStore, get_named
 
 if TYPE_CHECKING:
+    from assay.protocol.program.program import Program
     from assay.training.data import Corpus
     from assay.training.presets import Preset
     from assay.training.recipes.evaluation import Validation
@@ -32,7 +33,8 @@ _CARD_OF: Final = re.compile(r"runs/([0-9a-f]{40})/card")
 class ModelOrigin:
     """Where a model comes from, for people: a preset on a text, or a recipe with the names of its parameters.
 
-    outline: what a file of the recipe's module holds beside these. validation: its loss on held-out examples.
+    outline: what a file of the recipe's module holds beside these. validation: its loss on held-out examples. loss: the
+    program of its loss on examples of its own; the validation's, where there is one.
     """
 
     preset: str | None = None
@@ -41,6 +43,7 @@ class ModelOrigin:
     names: tuple[str, ...] = ()
     outline: Outline | None = None
     validation: Validation | None = None
+    loss: Program | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Card:
     preset, text: the preset and the SHA-256 of the training text (UTF-8), both None where the model is the sponsor's
     own. recipe, names: then what it calls it, and the names of the parameters (running statistics behind them).
     first_block: where to read from. file: what else a file of the model holds. validation: how its loss is found.
+    loss: the root of the program that gives the loss of a few examples.
     """
 
     preset: str | None
@@ -59,6 +63,7 @@ class Card:
     names: tuple[str, ...] = ()
     file: ModelFile = NO_MORE
     validation: CardValidation | None = None
+    loss: Digest | None = None
 
     @property
     def model(self) -> str:
@@ -73,6 +78,7 @@ class Card:
         else:
             document |= {"recipe": self.recipe, "names": list(self.names)} | self.file.document()
             document |= {} if self.validation is None else {"validation": self.validation.document()}
+            document |= {} if self.loss is None else {"loss": self.loss.hex()}
         return json.dumps(document).encode()
 
     @classmethod
@@ -86,14 +92,15 @@ class Card:
             else:
                 names, file = tuple(map(str, document["names"])), ModelFile.of_document(document)
                 validation = CardValidation.of_document(document.get("validation"))
-                card = cls(None, None, first, str(document["recipe"]), names, file, validation)
+                loss = Digest(bytes.fromhex(document["loss"])) if "loss" in document else None
+                card = cls(None, None, first, str(document["recipe"]), names, file, validation, loss)
         except (JsonRefused, KeyError, TypeError, ValueError) as error:
             raise ValueError("no card") from error
         words = [card.preset or card.recipe or "", *card.names, *card.file.names]
         if len(words) > MAX_NAMES or not all(0 < len(w) <= MAX_NAME and w.isprintable() for w in words):
             raise ValueError("implausible names of parameters")
-        if card.text is not None and len(card.text) != 32:
-            raise ValueError("no digest of a text")
+        if any(digest is not None and len(digest) != 32 for digest in (card.text, card.loss)):
+            raise ValueError("no digest of a text or a program")
         return card
 
 

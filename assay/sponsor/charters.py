@@ -19,6 +19,7 @@ from assay.protocol.economics.run_times import MIN_STALL, REPEATS, last_verdict,
 from assay.protocol.economics.stake_bounds import min_lock, min_stake
 from assay.protocol.errors import UserError
 from assay.protocol.game.clock import LARGEST, Clocks, longest_game
+from assay.protocol.rounds.escrow import cost_of_terms
 from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import (
     NO_PROGRAM,
@@ -242,6 +243,28 @@ def make_run_charter(
     )
     check_run(charter, now)
     return charter
+
+
+def escrow_ahead(
+    chain: RunChain,
+    *,
+    rounds: int,
+    seats: int,
+    pace: Pace,
+    rates: AuditRates = USUAL_RATES,
+    pays: bool = True,
+    committee: Committee = USUAL_COMMITTEE,
+    group_size: int = 0,
+) -> Wei:
+    """What all rounds of such a run can cost, in wei, before anything of it is captured.
+
+    chain, committee, group_size: as in `make_run_charter` and `Genesis`.
+    """
+    groups = -(-seats // group_size) if group_size else 0
+    openings = groups * committee.positions + committee.top_positions if groups else seats
+    return Wei(
+        rounds * cost_of_terms(_economics(chain, pace, rates, pays, Wei(0), Wei(0)), pace.units, seats, openings)
+    )
 
 
 def _training(genesis: Genesis, seats: int, pace: Pace, committee: Committee) -> RunTraining:

@@ -25,17 +25,21 @@ MAX_CONSTANTS: Final = 1 << 28
 
 MAX_CONFIG: Final = 1 << 20
 
+MAX_RUN_TOKENIZER: Final = 1 << 26
+"""Bytes of a tokenizer's file; those of 250,000 tokens have some 20 MB."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
     """tied, wide: as in `training.recipes.outline`. constants: the digest of a safetensors file of the buffers that no
-    round changes; config: of a JSON object. None where there are none.
+    round changes; config: of a JSON object; tokenizer: of the file of a tokenizer. None where there are none.
     """
 
     tied: tuple[tuple[str, str], ...] = ()
     wide: tuple[str, ...] = ()
     constants: Digest | None = None
     config: Digest | None = None
+    tokenizer: Digest | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -45,24 +49,26 @@ class ModelFile:
     def document(self) -> dict[str, object]:
         """The part of a card's JSON; what is empty is left out."""
         lists: dict[str, object] = {"tied": [list(pair) for pair in self.tied], "wide": list(self.wide)}
-        digests = {"constants": self.constants, "config": self.config}
+        digests = {"constants": self.constants, "config": self.config, "tokenizer": self.tokenizer}
         return {n: v for n, v in lists.items() if v} | {n: d.hex() for n, d in digests.items() if d is not None}
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> ModelFile:
         """The same from hostile JSON. Raises TypeError, ValueError."""
         tied = tuple((str(alias), str(name)) for alias, name in document.get("tied", ()))
-        constants, config = (_digest(document.get(name)) for name in ("constants", "config"))
-        return cls(tied, tuple(map(str, document.get("wide", ()))), constants, config)
+        digests = [_digest(document.get(name)) for name in ("constants", "config", "tokenizer")]
+        return cls(tied, tuple(map(str, document.get("wide", ()))), *digests)
 
 
 def put_outline(store: ArtifactStore, outline: Outline) -> ModelFile:
-    """Puts constants and configuration into the store."""
+    """Puts constants, configuration and tokenizer into the store."""
     from safetensors.torch import save
 
     made = ModelFile(outline.tied, outline.wide)
     if outline.constants:
         made = replace(made, constants=store.put(save(dict(outline.constants))))
+    if outline.tokenizer:
+        made = replace(made, tokenizer=store.put(outline.tokenizer))
     return replace(made, config=store.put(outline.config)) if outline.config else made
 
 
@@ -75,6 +81,9 @@ def read_outline(store: ArtifactStore, file: ModelFile, names: tuple[str, ...]) 
 
     constants = {} if file.constants is None else _constants(store.get(file.constants, MAX_CONSTANTS))
     config = b"" if file.config is None else _config(store.get(file.config, MAX_CONFIG))
+    tokenizer = b"" if file.tokenizer is None else store.get(file.tokenizer, MAX_RUN_TOKENIZER)
+    if file.tokenizer is not None and not is_tokenizer(tokenizer):
+        raise _wrong("names a tokenizer that is no JSON object")
     known, aliases = {*names, *constants}, [alias for alias, _ in file.tied]
     fits = (
         known.isdisjoint(aliases)
@@ -85,7 +94,16 @@ def read_outline(store: ArtifactStore, file: ModelFile, names: tuple[str, ...]) 
     )
     if not fits:
         raise _wrong("names tensors of the model's file twice, or such as the model does not have")
-    return Outline(file.tied, file.wide, constants, config)
+    return Outline(file.tied, file.wide, constants, config, tokenizer)
+
+
+def is_tokenizer(data: bytes) -> bool:
+    """Whether bytes are such as a run publishes as a tokenizer's file: it is handed on as it is, and never run here."""
+    try:
+        is_bounded = len(data) <= MAX_RUN_TOKENIZER and not is_deeper(data, DEFAULT_DEPTH)
+        return is_bounded and isinstance(json.loads(data.decode()), dict)
+    except ValueError:
+        return False
 
 
 def _constants(data: bytes) -> dict[str, Tensor]:

@@ -12,17 +12,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from assay.protocol.digests import ZERO
-from assay.protocol.errors import UserError
+from assay.protocol.errors import AssayError, UserError
 from assay.protocol.program.witness import witnessed_program
 from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.run.run_charter import NO_PROGRAM, ONE_LEVEL
 from assay.sponsor.cards import MAX_NAME, MAX_NAMES, NO_MORE, Card, ModelOrigin
 from assay.sponsor.charters import Genesis
-from assay.sponsor.model_files import MAX_CONSTANTS, ModelFile
+from assay.sponsor.model_files import MAX_CONSTANTS, ModelFile, is_tokenizer
+from assay.sponsor.starting import StartValues, check_letters, first_lists, load_start
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from assay.engine.compiler.lowering.registry import Precision
     from assay.protocol.program.program import Program
     from assay.training.presets import Preset
     from assay.training.recipes.recipe import Recipe
@@ -50,6 +52,10 @@ class PreparedRounds:
     genesis: Genesis
     inner_steps: int
     step_seconds: float = 0.0
+    momentum: tuple[Tensor, ...] = ()
+    """The first outer momentum; empty where it is zero, as in a run that goes on from none."""
+    mapped: tuple[str, ...] = ()
+    """What was called or typed otherwise where the first parameters come from, as sentences."""
 
 
 def prepare_rounds(
@@ -59,12 +65,14 @@ def prepare_rounds(
     seed: int = GENESIS_SEED,
     wire: UpdateWire | None = None,
     group_size: int | None = None,
+    start: StartValues | None = None,
 ) -> PreparedRounds:
-    """Captures a preset's programs for a text and a number of seats, and draws the first parameters.
+    """Captures a preset's programs for a text and a number of seats, and draws the first parameters unless given.
 
-    wire: how updates travel, f32 unless given. group_size: as `group_size_of`.
+    wire: how updates travel, f32 unless given. group_size: as `group_size_of`. start: what the run starts from.
 
-    Raises UserError (EmptyData, VocabularyTooLarge), NumericsError (CannotLower), RejectedError (NoWitness).
+    Raises UserError (EmptyData, VocabularyTooLarge, and what `load_start` raises), NumericsError (CannotLower),
+    RejectedError (NoWitness).
     """
     from assay.training.data import corpus_from_text
     from assay.training.initialize import initialize
@@ -75,10 +83,17 @@ def prepare_rounds(
     corpus = corpus_from_text(text, min_tokens=seats * (preset.context + 1))
     step = preset_step(preset, len(corpus.vocabulary), restarts=True)
     scalars = Scalars.of(corpus.train, learning_rate=preset.learning_rate)
-    state = initial_state(step, initialize(step.module, seed), scalars)
+    drawn, momentum = initialize(step.module, seed), None
+    mapped: tuple[str, ...] = ()
+    if start is not None:
+        check_letters(start, corpus.vocabulary)
+        fitted = load_start(step.module, start)
+        (drawn, momentum), mapped = first_lists(step.names, drawn, fitted), fitted.mapped
+    state = initial_state(step, drawn, scalars)
     program = training_program(preset, corpus, restarts=True)
     origin = ModelOrigin(preset=preset.name, text=text.encode())
-    return prepared_rounds(origin, program, state, seats, preset.inner_steps, wire, group_size)
+    made = prepared_rounds(origin, program, state, seats, preset.inner_steps, wire, group_size, momentum=momentum)
+    return replace(made, mapped=mapped)
 
 
 def prepare_recipe_rounds(
@@ -90,15 +105,17 @@ def prepare_recipe_rounds(
     tier: str = "fixed14",
     wire: UpdateWire | None = None,
     group_size: int | None = None,
+    start: StartValues | None = None,
 ) -> PreparedRounds:
     """Captures a model of one's own for a run in which a whole commitment is `inner_steps` steps.
 
-    name: the recipe's, for people. The module's own values are the first parameters; its running statistics stand
-    behind them and are merged with them. Moments start anew in each round, so the rate rises in each, as
-    `RoundWarmup.usual` says unless the recipe does.
+    name: the recipe's, for people. The module's own values are the first parameters, unless `start` names others, which
+    are put into it; its running statistics stand behind them and are merged with them. Moments start anew in each
+    round, so the rate rises in each, as `RoundWarmup.usual` says unless the recipe does.
 
     Raises:
-        UserError: BadRunRecipe, MixedData; what capture raises. RejectedError: NoWitness.
+        UserError: BadRunRecipe, MixedData, StartLossNotFinite; what `load_start` and capture raise. RejectedError:
+        NoWitness.
     """
     from assay.engine.runtime.executor import Executor
     from assay.programs.capture import capture_recipe, tier_of
@@ -107,28 +124,47 @@ def prepare_recipe_rounds(
     from assay.training.schedules import RoundWarmup
 
     _check_recipe(recipe, seats, inner_steps)
+    fitted = None if start is None else load_start(recipe.module, start)
     recipe = replace(recipe, wide_parameters=True)
     recipe = side_by_side(recipe)
     if recipe.round_warmup is None:
         recipe = replace(recipe, round_warmup=RoundWarmup.usual(inner_steps))
     captured = capture_recipe(recipe, tier, merges_statistics=True)
-    origin = replace(_origin(recipe, name, captured.slots[0]), validation=captured_validation(recipe, tier_of(tier)))
+    state, momentum = captured.state, None
+    if fitted is not None:
+        check_first_loss(captured.first_loss, fitted.source)
+        first, momentum = first_lists(captured.slots[0], state[0], fitted)
+        state = (first, *state[1:])
+    validation = captured_validation(recipe, tier_of(tier))
+    loss = _loss_program(recipe, tier_of(tier)) if validation is None else validation.program
+    origin = replace(_origin(recipe, name, captured.slots[0]), validation=validation, loss=loss)
     check_names(origin)
     executor = Executor(captured.program)
     begin = time.perf_counter()
-    executor.run(captured.state)
+    executor.run(state)
     seconds = time.perf_counter() - begin
     made = prepared_rounds(
         origin,
         captured.program,
-        captured.state,
+        state,
         seats,
         inner_steps,
         wire,
         group_size,
         statistics=len(captured.carried),
+        momentum=momentum,
     )
-    return replace(made, step_seconds=seconds)
+    return replace(made, step_seconds=seconds, mapped=() if fitted is None else fitted.mapped)
+
+
+def check_first_loss(loss: float, source: str) -> None:
+    """Whether a model that starts from given values can learn. Raises UserError (StartLossNotFinite)."""
+    if not math.isfinite(loss):
+        raise UserError(
+            f"Started from {source}, the model's loss on its first examples is {loss}.",
+            code="StartLossNotFinite",
+            remedy="Check that the values are of this very model; ones as large as these overflow in float32.",
+        )
 
 
 def check_names(origin: ModelOrigin) -> None:
@@ -167,17 +203,33 @@ def group_size_of(seats: int, wanted: int | None = None) -> int:
 # --- inside
 
 
+def _loss_program(recipe: Recipe, precision: Precision) -> Program | None:
+    """The program by which those who train see their loss; None where the loss has no exact form in eval mode.
+
+    Nothing but a line on their screens needs it.
+    """
+    from assay.training.recipes.evaluation import captured_loss
+
+    try:
+        return captured_loss(recipe, precision)
+    except AssayError:
+        return None
+
+
 def _origin(recipe: Recipe, name: str, names: Sequence[str]) -> ModelOrigin:
     """What the card will say of a recipe's model. Raises UserError (BadRunRecipe)."""
     from assay.training.recipes.outline import outline_of
 
-    outline = outline_of(recipe.module, names)
+    outline = replace(outline_of(recipe.module, names), tokenizer=recipe.tokenizer or b"")
     size = sum(t.nbytes for t in outline.constants.values())
     if size > MAX_CONSTANTS // 2:
         raise _bad(
             f"The module keeps {size} bytes of buffers that no step changes; a run takes {MAX_CONSTANTS // 2}.",
             "Register them with persistent=False, and make them when the module is made.",
         )
+    if outline.tokenizer and not is_tokenizer(outline.tokenizer):
+        # Readers would refuse the card, and say so only when the run stands on chain.
+        raise _bad("The recipe's tokenizer is no JSON object of a run's size.", "Give the bytes of a tokenizer.json.")
     return ModelOrigin(recipe=name, names=tuple(names), outline=outline)
 
 
@@ -212,10 +264,12 @@ def prepared_rounds(
     group_size: int | None = None,
     *,
     statistics: int = 0,
+    momentum: Sequence[Tensor] | None = None,
 ) -> PreparedRounds:
     """What a run of any captured step starts from; state: its first lists. Raises as `prepare_rounds`.
 
-    statistics: how many tensors at the end of the parameters are running statistics.
+    statistics: how many tensors at the end of the parameters are running statistics. momentum: the first outer
+    momentum, laid out as the parameters; zeros unless given.
     """
     from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
     from assay.protocol.trees.state import TrainingList
@@ -237,7 +291,8 @@ def prepared_rounds(
     plain = (program, update_program(parameters, wire, statistics=statistics), merge_of_all, witnessed_program(program))
     programs = (*plain, partial_program(parameters, size, rule, wire)) if size else plain
     roots = list_roots(state)
-    momentum, absent = list_roots([zero_momentum(parameters), zero_update(parameters, wire, statistics=statistics)])
+    zeros = zero_momentum(parameters)
+    still, absent = list_roots([zeros, zero_update(parameters, wire, statistics=statistics)])
     step, update, merge, witness = (ProgramRef.of(p) for p in plain)
     genesis = Genesis(
         step=step,
@@ -245,15 +300,16 @@ def prepared_rounds(
         merge=merge,
         witness=witness,
         parameters=roots[TrainingList.PARAMETERS],
-        momentum=momentum,
+        momentum=still if momentum is None else list_roots([list(momentum)])[0],
         zero_optimizer=roots[TrainingList.OPTIMIZER],
         zero_update=absent,
         data=root_of(scalars.data),
         data_length=scalars.data.shape[0],
         group_size=size,
         partial_sum=ProgramRef.of(programs[-1]) if size else NO_PROGRAM,
-        # A sum is laid out as the momentum is, which begins at zero.
-        zero_partial=momentum if size else ZERO,
+        # A sum is laid out as the momentum is.
+        zero_partial=still if size else ZERO,
         learning_rate=int.from_bytes(to_lists_of_bytes([[scalars.learning_rate]])[0][0], "little"),
     )
-    return PreparedRounds(origin, programs, tuple(parameters), tuple(optimizer), scalars.data, genesis, inner_steps)
+    first = tuple(parameters), tuple(optimizer)
+    return PreparedRounds(origin, programs, *first, scalars.data, genesis, inner_steps, momentum=tuple(momentum or ()))

@@ -36,20 +36,24 @@ class PostedStart(Protocol):
     @property
     def optimizer(self) -> tuple[Tensor, ...]: ...
     @property
+    def momentum(self) -> tuple[Tensor, ...]: ...
+    @property
     def data(self) -> Tensor: ...
 
 
 def publish(store: ArtifactStore, prepared: PostedStart) -> None:
     """Puts programs, data and the first lists into the store. Raises NotCanonical: no actor would join such a run."""
-    from assay.engine.runtime.values.state_io import spec_of, to_lists_of_bytes
+    from assay.engine.runtime.values.state_io import bytes_of, spec_of, to_lists_of_bytes
 
-    for what, tensors in (("the parameters", prepared.parameters), ("the optimizer's state", prepared.optimizer)):
-        check_canonical(what, [spec_of(t) for t in tensors], to_lists_of_bytes([tensors])[0])
+    lists = {"parameters": prepared.parameters, "optimizer's state": prepared.optimizer, "momentum": prepared.momentum}
+    for what, tensors in lists.items():
+        check_canonical(f"the {what}", [spec_of(t) for t in tensors], to_lists_of_bytes([tensors])[0])
     objects = Objects(store)
     for program in prepared.programs:
         objects.put_program(program)
-    objects.put_tensor(spec_of(prepared.data), to_lists_of_bytes([[prepared.data]])[0][0])
-    for tensors in (prepared.parameters, prepared.optimizer):
+    data = prepared.data.contiguous()
+    objects.put_data(spec_of(data), bytes_of(data))
+    for tensors in filter(None, lists.values()):
         _put_list(objects, tensors)
 
 
@@ -59,7 +63,8 @@ def publish_card(store: ArtifactStore, prepared: PostedStart, run: Address, firs
     if origin.preset is None:
         file = NO_MORE if origin.outline is None else put_outline(store, origin.outline)
         validation = None if origin.validation is None else put_validation(Objects(store), origin.validation)
-        card = Card(None, None, first_block, origin.recipe, origin.names, file, validation)
+        loss = None if origin.loss is None else Objects(store).put_program(origin.loss)
+        card = Card(None, None, first_block, origin.recipe, origin.names, file, validation, loss)
     else:
         card = Card(origin.preset, store.put(origin.text), first_block)
     store.put(card.encode(), f"runs/{run.hex()}/card")

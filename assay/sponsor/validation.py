@@ -67,26 +67,40 @@ def validation_of(
 
     Raises UnavailableError (CardWrong, and what the store raises).
     """
-    from assay.training.rounds import TorchCompute
-
     program = objects.program(card.program)
-    chunk = _chunk_of(program, card, parameters)
-    examples = objects.tensor(card.examples, TensorSpec(chunk.dtype, (card.count, *chunk.dims[1:])))
-    pieces = [examples[at : at + chunk.nbytes] for at in range(0, len(examples), chunk.nbytes)]
-    compute = TorchCompute()
-
-    def loss(tensors: Sequence[bytes]) -> float:
-        given = tuple(tensors)
-        found = [compute.run(program, (given, (piece,)))[0][0] for piece in pieces]
-        return math.fsum(struct.unpack("<f", one)[0] for one in found) / len(found)
-
-    return loss
+    found = CapturedLoss(program, chunk_of(program, parameters))
+    examples = held_out(objects, card, found.chunk)
+    pieces = [examples[at : at + found.chunk.nbytes] for at in range(0, len(examples), found.chunk.nbytes)]
+    return lambda tensors: math.fsum(found.of(tensors, piece) for piece in pieces) / len(pieces)
 
 
-def _chunk_of(program: Program, card: CardValidation, parameters: Sequence[TensorSpec]) -> TensorSpec:
-    """Type and dims of the examples that the program takes at once.
+class CapturedLoss:
+    """A program that gives a loss, with what runs it. chunk: type and dims of the examples that it takes at once."""
 
-    Attack: a program that is no validation of this model, or that asks for more memory than its reader has.
+    def __init__(self, program: Program, chunk: TensorSpec) -> None:
+        from assay.training.rounds import TorchCompute
+
+        self.program, self.chunk = program, chunk
+        self._compute = TorchCompute()
+
+    def of(self, parameters: Sequence[bytes], examples: bytes) -> float:
+        """The loss of parameters on examples laid out as `chunk`."""
+        ((loss,),) = self._compute.run(self.program, (tuple(parameters), (examples,)))
+        return float(struct.unpack("<f", loss)[0])
+
+
+def held_out(objects: Objects, card: CardValidation, chunk: TensorSpec) -> bytes:
+    """All held-out examples, whole chunks of them. Raises UnavailableError (CardWrong, and what the store raises)."""
+    if card.count % chunk.dims[0]:
+        raise _no_loss()
+    return objects.tensor(card.examples, TensorSpec(chunk.dtype, (card.count, *chunk.dims[1:])))
+
+
+def chunk_of(program: Program, parameters: Sequence[TensorSpec]) -> TensorSpec:
+    """Type and dims of the examples that the program of a loss takes at once.
+
+    Attack: a program that is no loss of this model, or that asks for more memory than its reader has.
+    Raises UnavailableError (CardWrong).
     """
     x, y = (
         [[program.specs[k] for k in part] for part in nodes] for nodes in (program.input_nodes, program.output_nodes)
@@ -97,15 +111,17 @@ def _chunk_of(program: Program, card: CardValidation, parameters: Sequence[Tenso
         and x[0] == list(parameters)
         and y == [[TensorSpec(DType.F32, ())]]
         and len(chunk.dims) > 0
-        and 0 < chunk.dims[0] <= card.count
-        and card.count % chunk.dims[0] == 0
         and chunk.nbytes > 0
         and sum(spec.nbytes for spec in program.specs) <= MOST_BYTES
     )
     if not fits or chunk is None:
-        raise UnavailableError(
-            "The run's card names a validation that does not fit the run's model.",
-            code="CardWrong",
-            remedy="Ask the sponsor for the right card, or evaluate the weights yourself: `assay model pull`.",
-        )
+        raise _no_loss()
     return chunk
+
+
+def _no_loss() -> UnavailableError:
+    return UnavailableError(
+        "The run's card names a validation that does not fit the run's model.",
+        code="CardWrong",
+        remedy="Ask the sponsor for the right card, or evaluate the weights yourself: `assay model pull`.",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,6 +67,8 @@ class Worker(Agent):
         self._folder = data_dir / "rounds"
         self._runs: dict[tuple[Round, Digest], LongRun] = {}
         self._updates = UpdatesAsked(self.archive, self.objects)
+        self.on_commit: Callable[[Round, Seat, Tensors], None] = lambda _round, _seat, _tensors: None
+        """Is told what the work of a round ended with, once it is committed."""
         self._restored: dict[Round, int] = {}
         """The epoch in which this solver last looked whether the store has its update of a round."""
 
@@ -146,6 +148,8 @@ class Worker(Agent):
         assert tenure is not None
         call = self.target.commitments.commit(action.round, tenure[0], action.base, done.work)
         self.send(call, tail=done.manifest)
+        if (run := self._runs.get(key)) is not None:
+            self.on_commit(action.round, action.seat, run.lists[TrainingList.PARAMETERS])
 
     def _finish(self, action: CommitWork, view: RunView) -> FinishedWork:
         run = self._run_of(action.round, action.seat, action.base, view)

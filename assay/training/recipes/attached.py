@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import optimizer as torch_optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from assay.engine.compiler.hidden.lines import definition
+from assay.engine.compiler.operations import memory
 from assay.protocol.errors import UserError
 from assay.training.recipes.form import Recipe
 from assay.training.recipes.schedulers import FollowedSchedule
@@ -19,7 +20,7 @@ from assay.training.schedules import Schedule
 
 
 def refuse_attached(recipe: Recipe) -> None:
-    """Raises UserError (AttachedHook, AttachedScheduler, OptimizerInUse, WrappedModule, LazyParameter)."""
+    """Raises UserError: AttachedHook, AttachedScheduler, LazyParameter, OptimizerInUse, SharedMemory, WrappedModule."""
     _refuse_wrappers(recipe.module)
     for name, p in (*recipe.module.named_parameters(), *recipe.module.named_buffers()):
         if torch.nn.parameter.is_lazy(p):
@@ -37,8 +38,36 @@ def refuse_attached(recipe: Recipe) -> None:
                     "Remove it; change gradients in the loss (a hook on a tensor that forward computes is captured), by"
                     " clip_norm, or in an optimizer of your own.",
                 )
+    _refuse_shared(recipe.module)
     if isinstance(recipe.optimizer, torch.optim.Optimizer):
         _refuse_on_optimizer(recipe.optimizer, recipe.schedule)
+
+
+def _refuse_shared(module: nn.Module) -> None:
+    """Raises UserError (SharedMemory) where a write to one parameter changes another, or a buffer."""
+    named = [*module.named_parameters(), *module.named_buffers()]
+    count = len(list(module.parameters()))
+    ends: dict[int, dict[str, tuple[int, int]]] = {}
+    for place, (name, t) in enumerate(named):
+        begin, end = _bytes_of(t)
+        for other, (first, last) in ends.get(memory(t), {}).items():
+            if begin < last and first < end:
+                raise _refused(
+                    "SharedMemory",
+                    f"{name} shares memory with {other}: a step that writes one changes both.",
+                    "Give each a copy of its own by .clone(), or tie them as one and the same Parameter.",
+                )
+        if place < count:
+            ends.setdefault(memory(t), {})[name] = begin, end
+
+
+def _bytes_of(t: Tensor) -> tuple[int, int]:
+    """Where in its storage a tensor begins and ends."""
+    if t.numel() == 0:
+        return 0, 0
+    first = int(t.storage_offset())
+    last = first + sum((size - 1) * stride for size, stride in zip(t.shape, t.stride(), strict=True))
+    return first * t.element_size(), int(last + 1) * t.element_size()
 
 
 def _refuse_wrappers(module: nn.Module) -> None:

@@ -64,15 +64,33 @@ def captured_validation(recipe: Recipe, precision: Precision = FIXED14) -> Valid
     """
     if not recipe.validation:
         return None
-    examples = stored(recipe.validation[0])
-    if recipe.window is not None:
-        count = examples.shape[0] // recipe.window
-        examples = examples[: count * recipe.window].reshape(count, recipe.window, *examples.shape[1:])
+    examples = _cut_apart(recipe, recipe.validation[0])
     at_once = min(recipe.batch_size, examples.shape[0])
     examples = examples[: examples.shape[0] // at_once * at_once].contiguous()
+    return Validation(_captured(recipe, examples[:at_once], precision), examples)
+
+
+def captured_loss(recipe: Recipe, precision: Precision = FIXED14) -> Program:
+    """The same program for as many of the recipe's own examples as a batch has, or as there are.
+
+    Raises: as `capture`.
+    """
+    examples = _cut_apart(recipe, recipe.data[0][: recipe.batch_size * (recipe.window or 1)])
+    return _captured(recipe, examples.contiguous(), precision)
+
+
+def _cut_apart(recipe: Recipe, t: Tensor) -> Tensor:
+    """Examples [N, ...] as a state holds them; of a stream, windows that do not overlap."""
+    examples = stored(t)
+    if recipe.window is None:
+        return examples
+    count = examples.shape[0] // recipe.window
+    return examples[: count * recipe.window].reshape(count, recipe.window, *examples.shape[1:])
+
+
+def _captured(recipe: Recipe, examples: Tensor, precision: Precision) -> Program:
     evaluation = RecipeEvaluation(recipe)
-    program = capture(evaluation, [evaluation.step.state()[0], [examples[:at_once]]], precision).program
-    return Validation(program, examples)
+    return capture(evaluation, [evaluation.step.state()[0], [examples]], precision).program
 
 
 @contextmanager

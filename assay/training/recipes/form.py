@@ -33,6 +33,7 @@ class Recipe:
     schedule, round_warmup: see `training.schedules`. wide_parameters: those of 16 bits lie in the state as float32, and
     the optimizer moves these; so it is in runs, which merge float32.
     validation: held-out tensors laid out as data; the loss on them, in eval mode, is shown for each round of a run.
+    tokenizer: the exact bytes of the file that text was made tokens with; a run publishes it, and its SHA-256.
 
     Raises:
         UserError: BadRecipe, UnsupportedOptimizer.
@@ -52,6 +53,7 @@ class Recipe:
     clip_value: float | None = None
     wide_parameters: bool = False
     validation: Sequence[Tensor] | None = None
+    tokenizer: bytes | None = None
 
     def __post_init__(self) -> None:
         _check(self)
@@ -86,6 +88,9 @@ def _check(recipe: Recipe) -> None:
         if t.dtype is torch.int64 and t.numel() and (int(t.max()) >= 2**31 or int(t.min()) < -(2**31)):
             raise _bad(f"{name} holds integers beyond 32 bits, which no state holds.", "Keep them within 32 bits.")
     _check_validation(recipe)
+    tokenizer: Any = recipe.tokenizer
+    if tokenizer is not None and not isinstance(tokenizer, bytes):
+        raise _bad(f"tokenizer is a {type(tokenizer).__name__}.", "Give the bytes of its file, such as tokenizer.json.")
     if recipe.batch_size < 1 or recipe.micro_batches < 1 or recipe.batch_size % recipe.micro_batches:
         raise _bad(
             f"{recipe.batch_size} examples do not divide into {recipe.micro_batches} micro-batches.",

@@ -27,13 +27,15 @@ class Outline:
 
     tied: further names of tensors, each with the name that the run knows, in the module's order. wide: names of
     statistics that the run keeps as i32 and the module as int64. constants: buffers that no round changes, by name, as
-    the module has them. config: the module's own configuration as JSON, for `from_pretrained`; empty where it has none.
+    the module has them. config: the module's own configuration as JSON, for `from_pretrained`; tokenizer: the file of
+    the tokenizer that the data was made with. Both are empty where there is none.
     """
 
     tied: tuple[tuple[str, str], ...] = ()
     wide: tuple[str, ...] = ()
     constants: Mapping[str, Tensor] = field(default_factory=dict)
     config: bytes = b""
+    tokenizer: bytes = b""
 
 
 def mergeable(module: nn.Module, changed: Sequence[str]) -> list[str]:
@@ -44,7 +46,7 @@ def mergeable(module: nn.Module, changed: Sequence[str]) -> list[str]:
 
 def outline_of(module: nn.Module, names: Sequence[str]) -> Outline:
     """What a strict file of this module needs beside the tensors that a run's first list names."""
-    every = [*module.named_parameters(remove_duplicate=False), *_kept_buffers(module)]
+    every = kept_tensors(module)
     known = {id(t): n for n, t in every if n in names}
     tied: list[tuple[str, str]] = []
     constants: dict[str, Tensor] = {}
@@ -58,6 +60,11 @@ def outline_of(module: nn.Module, names: Sequence[str]) -> Outline:
             constants[name] = t.detach().clone()
     wide = tuple(n for n, t in every if n in names and t.dtype is torch.int64)
     return Outline(tuple(tied), wide, constants, configuration_of(module))
+
+
+def kept_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
+    """What a module's saved state holds, under every one of its names: parameters, then buffers that are kept."""
+    return [*module.named_parameters(remove_duplicate=False), *_kept_buffers(module)]
 
 
 def tied_places(module: nn.Module) -> list[tuple[str, str]]:

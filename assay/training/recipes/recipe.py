@@ -15,17 +15,22 @@ an entry has of its own. Parameters, gradients and buffers have the shapes that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.func import functional_call
 
 from assay.engine import ops
+from assay.engine.compiler.as_traced import as_traced
 from assay.engine.compiler.hidden.guard import Known, refuse_backward
+from assay.engine.compiler.hidden.hooks import numbers_kept
 from assay.engine.compiler.hidden.lines import definition
 from assay.engine.compiler.lowering.registry import SIXTEEN
+from assay.engine.compiler.operations import Operations, Placed, check_asked, check_constants, check_same
 from assay.engine.compiler.randomness import Randomness
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.errors import UserError
@@ -36,7 +41,7 @@ from assay.training.recipes.outline import mergeable, tied_places
 from assay.training.recipes.schedulers import FollowedSchedule
 from assay.training.recipes.storage import held, mapped, stored
 from assay.training.recipes.torch_optimizers import is_stock, translated
-from assay.training.recipes.trial import ParameterWritten, alike, tried
+from assay.training.recipes.trial import ParameterWritten, alike, kept_buffers, tried
 from assay.training.state import SCALAR_NAMES, Scalars, TensorLists
 from assay.training.step import BATCH_STREAM
 
@@ -102,6 +107,8 @@ class RecipeStep:
         self._carrier = _Carrier(recipe.module, recipe.loss)
         self._tied = tied_places(self._carrier)
         self._types: dict[str, torch.dtype] = {}
+        self._operations: list[Placed] = []
+        """What loss and gradients do on real numbers, which a trace must do too."""
         self._trained = [k for k, p in enumerate(named.values()) if p.requires_grad]
         changed, self.unreached, self.first_loss, self.hidden = self._tried()
         self.carried = mergeable(recipe.module, changed) if merges_statistics else []
@@ -199,8 +206,16 @@ class RecipeStep:
         """Loss and gradients where the carrier has these tensors; `given` then holds what the call left of them."""
         # torch's own tying takes a module under two names for two, and leaves in it what it was lent.
         lent = given | {alias: given[name] for alias, name in self._tied if name in given}
-        found: _LossAndGradients = functional_call(self._carrier, lent, (batch, wanted, mode), tie_weights=False)
+        is_traced = bool(wanted) and isinstance(batch[0], FakeTensor)
+        with Operations() if is_traced else nullcontext() as seen:
+            found: _LossAndGradients = functional_call(self._carrier, lent, (batch, wanted, mode), tie_weights=False)
         given.update({name: lent[name] for name in given})
+        if seen is not None:
+            buffers = [given[f"module.{n}"] for n in self.buffers]
+            held_here = {**dict(self.recipe.module.named_parameters()), **dict(self.recipe.module.named_buffers())}
+            check_asked(seen)
+            check_constants(seen, {n: held_here[n] for n in (*self.names, *self.buffers)})
+            check_same(seen.leading_to([found[0], *found[1], *buffers]), self._operations)
         return found
 
     def gradients(
@@ -267,8 +282,9 @@ class RecipeStep:
             copies = {n: b.detach().clone() for n, b in named.items()}
             versions = {n: b._version for n, b in copies.items()}
             leaves[:] = [(p * factor).requires_grad_(k in self._trained) for k, p in enumerate(self._start)]
-            for k in self._trained:
-                leaves[k].register_post_accumulate_grad_hook(refuse_backward)
+            with numbers_kept():
+                for k in self._trained:
+                    leaves[k].register_post_accumulate_grad_hook(refuse_backward)
             given = {f"module.{n}": t for n, t in (*copies.items(), *zip(self.names, leaves, strict=True))}
             scalars = self._scalars(0.0, number)
             now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
@@ -288,7 +304,21 @@ class RecipeStep:
             )
             return [loss, *grads, *(given[f"module.{n}"] for n in named)]
 
-        trial = tried(self.recipe.own_parts, run, lambda: bool(written(1.0)))
+        def record() -> None:
+            scalars = self._scalars(0.0)
+            now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
+            mode, seen = Randomness(now.key, now.step), Operations()
+            wanted = [p for k, p in enumerate(self.recipe.module.parameters()) if k in self._trained]
+            with as_traced(), torch.enable_grad(), mode:
+                piece = [t[:size] for t in self.batch(scalars)]  # [b, ...]
+                with kept_buffers(self.recipe.module):
+                    with seen:
+                        loss, grads = self._carrier(piece, wanted, mode)
+                    now_held = dict(self.recipe.module.named_buffers())
+                    buffers = [now_held[n] for n in named if n in changed]
+                    self._operations = seen.leading_to([loss, *grads, *buffers])
+
+        trial = tried(self.recipe.own_parts, run, lambda: bool(written(1.0)), record)
         loss, grads = trial.results[0], trial.results[1 : 1 + len(self._trained)]
         assert loss is not None
         buffers = [n for n in named if n in changed]

@@ -6,10 +6,12 @@ tried: a step from what another left behind gives the same results, and leaves t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from assay.engine.compiler.hidden.calls import forbidden_calls
 from assay.engine.compiler.hidden.guard import Known, generators, read_before_written, refuse_changes, refuse_unheld
@@ -21,6 +23,9 @@ from assay.protocol.errors import UserError
 
 RunTrial = Callable[[int, float], list[Tensor | None]]
 """One eager step: (its number, a factor on the parameters) to everything that it computes."""
+
+
+_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +46,13 @@ class ParameterWritten(UserError):
         self.name = name
 
 
-def tried(roots: Mapping[str, object], run: RunTrial, is_written: Callable[[], bool]) -> Trial:
+def tried(
+    roots: Mapping[str, object], run: RunTrial, is_written: Callable[[], bool], record: Callable[[], object]
+) -> Trial:
     """The results of step 0, computed eagerly; `roots` are afterwards as they were before.
 
-    is_written: whether a parameter differs from what the step began with.
+    is_written: whether a parameter differs from what the step began with. record: step 0 once more, from the same
+    beginning, as it goes while it is traced.
 
     Raises:
         UserError: LossFails; ParameterWritten; HiddenState, where steps depend on each other beside the state.
@@ -60,9 +68,8 @@ def tried(roots: Mapping[str, object], run: RunTrial, is_written: Callable[[], b
         except UserError:
             raise
         except Exception as error:
-            reason = (str(error).strip().splitlines() or [""])[0]
             raise UserError(
-                f"The loss fails on the recipe's own data: {type(error).__name__}: {reason}{where(error)}",
+                f"The loss fails on the recipe's own data: {_reason(error)}",
                 code="LossFails",
                 remedy="Make loss(module, *batch) work in plain PyTorch first; a batch has the data's element types.",
             ) from error
@@ -76,8 +83,24 @@ def tried(roots: Mapping[str, object], run: RunTrial, is_written: Callable[[], b
             refuse_unheld(watch)
             left = watch.changes()
             fixed = _fixed(watch, left, step) if left else frozenset()
+            watch.restore()
+            seed(0)
+            try:
+                record()
+            except UserError:
+                raise
+            except Exception as error:
+                raise UserError(
+                    f"The loss fails when it is told that it is traced: {_reason(error)}",
+                    code="NotCapturable",
+                    remedy="Let what it does not depend on whether it is traced.",
+                ) from error
     left_behind = frozenset(p.path for p in left)
     return Trial(first, Known(roots, left_behind, fixed, calls_are_checked=True, named=tuple(watch.named)))
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}{where(error)}"
 
 
 def _fixed(watch: Watch, left: list[ChangedAt], step: RunTrial) -> frozenset[str]:
@@ -96,6 +119,31 @@ def _fixed(watch: Watch, left: list[ChangedAt], step: RunTrial) -> frozenset[str
         why = "a step after another gives other results than a step alone"
         raise read_before_written(watch, left[0], lambda: step(0, 1.0), why)
     return frozenset(p.path for p in left if _part(after_first, p.path) == _part(after_alone, p.path))
+
+
+@contextmanager
+def kept_buffers(module: nn.Module) -> Iterator[None]:
+    """A block in which the module itself runs: its buffers are afterwards as they were before, hooks of tensors too."""
+    places = [(part, dict(part._buffers)) for part in module.modules() if type(part._buffers) is dict]
+    values = [(b, b.detach().clone()) for b in module.buffers()]
+    parameters = list(module.parameters())  # what forward hangs on one stays there, and on no stand-in
+    hooks = [(p, name, getattr(p, name), dict(getattr(p, name) or {})) for p in parameters for name in _HOOKS]
+    try:
+        yield
+    finally:
+        for part, held in places:
+            part._buffers.clear()
+            part._buffers.update(held)
+        with torch.no_grad():
+            for b, value in values:
+                if not alike(b, value):  # what was not written may be expanded, where nothing can be
+                    b.copy_(value)
+        for p, name, registered, before in hooks:
+            if registered is not None:
+                registered.clear()
+                registered.update(before)
+            if getattr(p, name) is not registered:
+                setattr(p, name, registered)
 
 
 def _part(image: Image, path: str) -> Image:

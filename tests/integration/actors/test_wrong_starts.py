@@ -31,7 +31,8 @@ from assay.sponsor.publishing import publish
 from assay_ledger.deployment.deploy import deploy_run
 from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.canonical import NotCanonical
-from assay_ledger.store.objects import Objects
+from assay_ledger.store.listfile import pack
+from assay_ledger.store.objects import Objects, root_of_list
 from assay_solver.actions import TakeSeat
 from assay_verifier.ticket_keeping import RegisterTicket
 from tests.harness.actors.programs import outer_program, update_program
@@ -93,6 +94,15 @@ def odd_parameters(charter: RunCharter, store: BlobStore) -> RunCharter:
     return replace(charter, training=replace(charter.training, parameters=root))
 
 
+def other_bytes(charter: RunCharter, store: BlobStore) -> RunCharter:
+    """First parameters of which the store has, under their name, the bytes of others."""
+    made, step = tiny_rounds(SEATS), tiny_rounds(SEATS).programs[0]
+    specs, true = [step.specs[k] for k in step.input_nodes[0]], to_lists_of_bytes([made.parameters])[0]
+    root = root_of_list(specs, (bytes(len(true[0])), *true[1:]))
+    store.put(pack(specs, true), f"lists/{root.hex()}")
+    return replace(charter, training=replace(charter.training, parameters=root))
+
+
 STARTS: dict[str, tuple[PostedChange, str]] = {
     "step that is an update": (program("step", lambda _: tiny_rounds(SEATS).programs[1]), "WrongLayout"),
     "update of other parameters": (program("update", lambda _: update_program(OTHER)), "WrongLayout"),
@@ -107,6 +117,8 @@ STARTS: dict[str, tuple[PostedChange, str]] = {
     "malformed merge": (program("merge", forward_reading), "IllFormedProgram"),
     "enormous update": (program("update", enormous), "ProgramTooLarge"),
     "odd parameters": (odd_parameters, "NotCanonical"),
+    "withheld momentum": (training(momentum=Digest(b"\1" * 32)), "GenesisMissing"),
+    "parameters of other bytes": (other_bytes, "GenesisMissing"),
 }
 """By what is wrong: what is posted, and the code by which it is refused."""
 

@@ -4,28 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import typer
 from eth_account import Account
+from safetensors.torch import load_file, save_file
 
 from assay.cli import new_run, readiness
 from assay.cli.new_run import Guide, fit_units
 from assay.cli.posting_steps import PostWanted
-from assay.cli.readiness import POST_GAS, TimeNotKept, check_coins, check_time
+from assay.cli.readiness import POST_GAS, TimeNotKept, check_coins, check_profile, check_time
+from assay.cli.token_checks import STRANGER, check_token
 from assay.node.keeper import KEEPER_SILENT_S, kept_since, say_kept
-from assay.protocol.errors import FundsError, UsageError, UserError
+from assay.node.local import is_local
+from assay.programs.factory import load_recipe
+from assay.protocol.errors import AssayError, FundsError, UnavailableError, UsageError, UserError
+from assay.protocol.types import Address, Wei
+from assay.sponsor.charters import USUAL_COMMITTEE, Pace, escrow_ahead
+from assay.sponsor.launching import escrow_of
+from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import address_of
 from assay_ledger.store.blobs import open_store
 from tests.harness.actors.desk import Desk, open_desk
+from tests.harness.actors.world import ETHER
+from tests.harness.contracts.fresh import write_artifact
 
 RECIPE = "examples.own_run:factory"
+NEEDED = Wei(1_000_003)
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     with open_desk(tmp_path_factory.mktemp("desk")) as found:
+        for name in ("FeeToken", "OddToken"):
+            write_artifact(found.folder / "artifacts", name)
         yield found
 
 
@@ -62,6 +76,30 @@ def test_coins_a_wei_short_are_said_before_capture_with_what_mends_it(
     at = (*desk.chain_words, *desk.store_words, *desk.key_words)
     assert desk.refused("run", "new", "--recipe", RECIPE, "--yes", *at).code == "GasShort"
     assert desk.refused("run", "post", "--recipe", RECIPE, "--yes", *at).code == "GasShort"
+
+
+def test_the_terms_of_a_local_chain_are_posted_on_no_other(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The usual profile, typed where a node speaks for Ethereum; and the chain of the demo is no other."""
+    assert check_profile(desk.stage.chain, "local") == check_profile(desk.stage.chain, "l1").replace("l1", "local")
+    monkeypatch.setattr("assay.node.local.CLIENT", "not anvil")
+    at = (*desk.chain_words, *desk.store_words, *desk.key_words)
+    head = desk.stage.chain.head()
+    for words in (("new",), ("post", "--beacon", "local")):
+        found = desk.refused("run", *words, "--recipe", RECIPE, "--yes", *at)
+        assert found.code == "UnfitProfile" and "--profile l1" in found.remedy
+    assert desk.stage.chain.head() == head, "something was sent"
+
+
+def test_a_node_that_does_not_say_what_it_is_is_no_local_one() -> None:
+    def failing(code: str) -> Any:
+        def rpc(*_: object) -> Any:
+            raise UnavailableError("no", code=code)
+
+        return SimpleNamespace(rpc=rpc, url="http://node", chain_id=1)
+
+    assert not is_local(failing("RpcError"))
+    with pytest.raises(UnavailableError):
+        is_local(failing("NodeUnreachable"))
 
 
 def test_a_local_chain_whose_time_nobody_keeps_is_told(desk: Desk, tmp_path: Path) -> None:
@@ -110,3 +148,93 @@ def test_answers_are_asked_for_on_a_terminal_alone(
     assert Guide(asks=True).ask("Name", "usual") == "an answer" and asked == ["Name"]
     with pytest.raises(UsageError):
         Guide(asks=True).ask("Rounds", 3)
+
+
+# --- a token of one's own
+
+
+def code_of(desk: Desk, token: Address, needed: Wei = NEEDED) -> str:
+    """By which a token is refused."""
+    with pytest.raises(AssayError) as refused:
+        check_token(desk.stage.chain, token, address_of(desk.stage.sponsor), needed)
+    assert refused.value.remedy
+    return refused.value.code
+
+
+def deployed(desk: Desk, name: str, *arguments: object) -> Address:
+    """A token of which the sponsor has a thousand."""
+    chain, sponsor = desk.stage.chain, desk.stage.sponsor
+    token = chain.deploy(sponsor, name, *arguments)[0]
+    chain.send(sponsor, TokenContract(token).mint(address_of(sponsor), Wei(1000 * ETHER)))
+    return token
+
+
+def behaves(desk: Desk, token: Address, *, grows: bool = False, paused: bool = False) -> None:
+    chain, odd = desk.stage.chain, TokenContract(token)
+    call = odd._call("behave(bool,bool)", grows, paused)
+    chain.send_data(desk.stage.sponsor, token, call.data)
+
+
+def test_a_plain_token_is_taken_after_a_deposit_was_simulated_and_nothing_was_sent(desk: Desk) -> None:
+    chain, token = desk.stage.chain, deployed(desk, "OddToken", 18)
+    block, me = chain.head().number, address_of(desk.stage.sponsor)
+    assert "keeps no fee" in check_token(chain, token, me, Wei(1000 * ETHER))
+    assert chain.head().number == block and chain.ask(TokenContract(token).balance_of(Address(STRANGER))) == 0
+    assert code_of(desk, token, Wei(1000 * ETHER + 1)) == "TokensShort"
+
+
+def test_tokens_that_a_vault_cannot_count_on_are_refused_each_by_its_reason(desk: Desk) -> None:
+    chain = desk.stage.chain
+    odd = deployed(desk, "OddToken", 18)
+    assert code_of(desk, deployed(desk, "OddToken", 6)) == "TokenDecimals"
+    assert code_of(desk, deployed(desk, "FeeToken")) == "TokenTakesFee"
+    behaves(desk, odd, grows=True)
+    assert code_of(desk, odd) == "TokenRebases"
+    behaves(desk, odd, paused=True)
+    assert code_of(desk, odd) == "TokenRefuses"
+    nobody, lent = Address(b"\7" * 20), Address(b"\x08" * 20)
+    chain.rpc("anvil_setCode", "0x" + lent.hex(), "0xef0100" + odd.hex())
+    assert [code_of(desk, a) for a in (nobody, lent)] == ["TokenMissing", "TokenMissing"]
+    assert code_of(desk, chain.deploy(desk.stage.sponsor, "PrevrandaoSeed")[0]) == "TokenUnreadable"
+
+
+@pytest.mark.parametrize("answer", [None, [], [{"calls": []}], "0x", [{"calls": [{"status": "0x1"}] * 5}]])
+def test_a_node_that_simulates_nothing_is_said_and_not_believed(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, answer: object
+) -> None:
+    def rpc(*_: object) -> object:
+        if answer is None:
+            raise UnavailableError("unknown method", code="RpcError")
+        return answer
+
+    chain, token = desk.stage.chain, deployed(desk, "OddToken", 18)
+    monkeypatch.setattr(type(chain), "rpc", rpc)
+    assert "simulates nothing" in check_token(chain, token, address_of(desk.stage.sponsor), NEEDED)
+
+
+def test_a_run_is_posted_in_a_token_of_ones_own_from_a_file_and_takes_what_it_said(desk: Desk, tmp_path: Path) -> None:
+    chain, me = desk.stage.chain, desk.json("key", "list", "--keys-dir", str(desk.folder / "keys"))[0]["address"]
+    who, token = Address(bytes.fromhex(me[2:])), TokenContract(deployed(desk, "OddToken", 18))
+    start = {name: t.detach() + 1 for name, t in load_recipe(RECIPE).module.state_dict().items()}
+    save_file(start, tmp_path / "model.safetensors")
+    at = (*desk.chain_words, *desk.store_words, *desk.key_words)
+    words = ("run", "new", "--recipe", RECIPE, "--steps", "4", "--rounds", "1", "--yes", "--pay", *at)
+    words += ("--token", "0x" + token.address.hex(), "--start-from", str(tmp_path / "model.safetensors"))
+    assert desk.refused(*words).code == "TokensShort"
+    mint_for(desk, token, who)
+    document = desk.json(*words)
+    run = desk.opened(document)
+    assert run.charter.token == token.address and run.chain.ask(run.escrow.balance()) == document["escrow"]
+    assert chain.ask(token.balance_of(who)) == 1000 * ETHER - document["escrow"]
+    pulled = tmp_path / "pulled.safetensors"
+    desk.json("model", "pull", "--out", str(pulled), *desk.at(run).run_words, *desk.store_words)
+    found = load_file(pulled)
+    assert found.keys() == start.keys() and all(found[name].equal(t) for name, t in start.items())
+    terms, steps = run.charter.training, 4
+    pace = Pace(terms.max_units, terms.min_units, steps // terms.max_units, run.charter.timing.commit)
+    ahead = escrow_ahead(run.charter.chain, rounds=1, seats=terms.seats, pace=pace, committee=USUAL_COMMITTEE)
+    assert ahead == escrow_of(run.charter) == document["escrow"]
+
+
+def mint_for(desk: Desk, token: TokenContract, who: Address) -> None:
+    desk.stage.chain.send(desk.stage.sponsor, token.mint(who, Wei(1000 * ETHER)))

@@ -12,7 +12,8 @@ from assay.protocol.economics.stake_bounds import min_lock, min_stake
 from assay.protocol.errors import RejectedError
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Wei
-from assay.sponsor.charters import USUAL_RATES, AuditRates, Genesis, Pace, make_run_charter
+from assay.sponsor.charters import USUAL_RATES, AuditRates, Genesis, Pace, escrow_ahead, make_run_charter
+from assay.sponsor.launching import escrow_of
 from tests.harness.rounds.charters import program_of
 from tests.harness.rounds.samples import START, mark
 
@@ -47,6 +48,15 @@ def test_a_usual_charter_is_accepted_on_every_kind_of_chain(kind: str, seats: in
     charter = charter_on(kind, seats)
     check_run(charter, START)
     assert charter.training.seats == seats and charter.price == 60 * 5 * 4 * 10**18
+
+
+@pytest.mark.parametrize(("seats", "group_size"), [(8, 0), (100, 10), (1024, 32)])
+def test_what_a_run_can_cost_is_known_before_anything_is_captured(seats: int, group_size: int) -> None:
+    grouped = replace(GENESIS, group_size=group_size, partial_sum=program_of("partial sum"))
+    genesis, chain = grouped if group_size else GENESIS, CHAINS["local"].chain(Wei(GWEI), Wei(0))
+    terms = {"rounds": 7, "seats": seats, "pace": Pace(units=60, least=30, steps=5, commit=3600)}
+    charter = make_run_charter(genesis, chain=chain, name="a run", now=START, **PEOPLE, **terms)  # type: ignore[arg-type]
+    assert escrow_ahead(chain, group_size=group_size, **terms) == escrow_of(charter)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rates", [USUAL_RATES, AuditRates(audit_ppm=1_000_000, reaudit_ppm=950_000, capacity=8)])

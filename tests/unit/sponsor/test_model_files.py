@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 
 from assay.cli import weights as weights_of
 from assay.engine.runtime.values.state_io import spec_of, to_lists_of_bytes
-from assay.protocol.errors import UnavailableError
+from assay.protocol.errors import UnavailableError, UserError
 from assay.protocol.types import Address, Digest
 from assay.sponsor.cards import Card, read_card
 from assay.sponsor.model_files import MAX_CONFIG, ModelFile, put_outline, read_outline
-from assay.sponsor.preparing import PreparedRounds, prepare_recipe_rounds
+from assay.sponsor.preparing import PreparedRounds, _origin, prepare_recipe_rounds
 from assay.sponsor.publishing import publish_card
 from assay.training.recipes.outline import Outline, configuration_of, outline_of
 from assay.training.recipes.recipe import Recipe
@@ -171,12 +173,46 @@ def test_what_a_card_says_of_a_file_and_cannot_be_is_not_used(
 
 def test_what_a_card_says_of_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     store = open_store(tmp_path)
-    outline = Outline((("alias", "w"),), ("n",), {"scale": torch.ones(2, dtype=torch.bfloat16)}, b'{\n  "a": 1\n}')
+    constants = {"scale": torch.ones(2, dtype=torch.bfloat16)}
+    outline = Outline((("alias", "w"),), ("n",), constants, b'{\n  "a": 1\n}', b'{"model": {}}')
     card = Card.decode(Card(None, None, 7, "own", NAMES, put_outline(store, outline)).encode())
     got = read_outline(store, card.file, card.names)
-    assert (got.tied, got.wide, got.config) == (outline.tied, outline.wide, outline.config)
+    assert (got.tied, got.wide, got.config, got.tokenizer) == (
+        outline.tied,
+        outline.wide,
+        outline.config,
+        outline.tokenizer,
+    )
     assert torch.equal(got.constants["scale"], outline.constants["scale"])
     assert Card.decode(Card(None, None, 7, "own", NAMES).encode()).file == ModelFile()
+
+
+def test_a_pulled_model_says_which_tokenizer_it_was_trained_with_and_has_it_beside(pulled, tmp_path: Path) -> None:
+    weights, outline = pulled
+    file = b'{"format": "assay characters 1",  "characters": "abc"}\n'
+    outline = replace(outline, tokenizer=file)
+    weights_of.write_weights(tmp_path / "model.safetensors", weights, outline)
+    with safe_open(tmp_path / "model.safetensors", framework="pt") as opened:
+        assert opened.metadata()["assay_tokenizer"] == sha256(file).hexdigest() == weights_of.tokenizer_digest(outline)
+    written = weights_of.write_tokenizer(tmp_path, outline)
+    assert written == tmp_path / "tokenizer.json" and written.read_bytes() == file
+    written.write_bytes(b"{}")
+    assert weights_of.write_tokenizer(tmp_path, outline) is None and written.read_bytes() == b"{}"
+    assert weights_of.write_tokenizer(tmp_path, Outline()) is None
+
+
+@pytest.mark.parametrize("file", [b"[]", b"{", b"\xff", b'{"a":' * 100])
+def test_what_a_card_calls_a_tokenizer_and_is_none_is_neither_taken_nor_posted(tmp_path: Path, file: bytes) -> None:
+    store = open_store(tmp_path)
+    with pytest.raises(UnavailableError) as refused:
+        read_outline(store, ModelFile(tokenizer=store.put(file)), NAMES)
+    assert refused.value.code == "CardWrong"
+    module, data = nn.Linear(2, 1), torch.zeros(8, 2)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    recipe = Recipe(module, lambda m, x: m(x).mean(), optimizer, data=(data,), batch_size=2, tokenizer=file)
+    with pytest.raises(UserError) as bad:
+        _origin(recipe, "own", ["weight", "bias"])
+    assert bad.value.code == "BadRunRecipe"
 
 
 @pytest.mark.parametrize(
@@ -191,6 +227,7 @@ def test_what_a_card_says_of_a_file_is_read_as_it_was_written(tmp_path: Path) ->
         {"constants": "00"},
         {"constants": 3},
         {"config": "x"},
+        {"tokenizer": "00"},
     ],
 )
 def test_a_card_whose_file_nobody_would_write_is_refused(more: dict[str, object]) -> None:
