@@ -35,7 +35,7 @@ def summary(rows: Mapping[str, Row]) -> str:
     by_library: dict[str, Counter[str]] = {}
     for name, row in rows.items():
         by_library.setdefault(name.split("/")[0], Counter())[_end(row)] += 1
-    ends = ["right", "refused, rightly", "refused, still", "crashed", "silently wrong"]
+    ends = ["right", "refused, rightly", "refused, still", "not compared", "crashed", "silently wrong"]
     lines = [[name, counts.total(), *(counts[end] for end in ends)] for name, counts in sorted(by_library.items())]
     whole = sum(by_library.values(), Counter[str]())
     share = sum(map(is_right, rows.values())) / max(1, len(rows))
@@ -75,18 +75,34 @@ def successes(rows: Mapping[str, Row]) -> str:
             f"{row['loss_eager']:.5f}",
             f"{row['loss_exact']:.5f}",
             _difference(row),
+            _meaning(row),
             _rounding(row),
         ]
         for name, row in rows.items()
         if row["outcome"] == "right"
     ]
-    head = ["step", "nodes", "seconds", "equal bits", "loss, stock", "loss, exact", "difference", "moved by rounding"]
+    head = [
+        "step",
+        "nodes",
+        "seconds",
+        "equal bits",
+        "loss, stock",
+        "loss, exact",
+        "difference",
+        "in meaning",
+        "moved by rounding",
+    ]
     return table(head, lines)
 
 
 def _difference(row: Row) -> str:
     found = row["difference"]
     return "-" if found is None or not math.isfinite(found) else f"{found:.0e}"
+
+
+def _meaning(row: Row) -> str:
+    found = row.get("meaning")
+    return "-" if found is None else f"{found['worst']:.0e}"
 
 
 def _rounding(row: Row) -> str:
@@ -96,7 +112,11 @@ def _rounding(row: Row) -> str:
 def _why(row: Row) -> str:
     if row["parting"] is not None:
         p = row["parting"]
-        text = f"parts after step {p['step']} in {p['tensor']} by {p['difference']:.2g} (rounding: {p['limit']:.2g})"
+        m = row.get("meaning")
+        said = "" if m is None else f", {m['worst']:.2g} without rounding in {m['worst_tensor']}"
+        text = (
+            f"parts after step {p['step']} in {p['tensor']} by {p['difference']:.2g} (rounding: {p['limit']:.2g}){said}"
+        )
     elif row["frozen_state"]:
         text = f"frozen: {', '.join(row['frozen_state'])}"
     elif row["refusals"]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import typer
 
 from assay.programs.capture_report import CaptureEnd, CaptureReport
-from assay.protocol.errors import AssayError, NumericsError, PartedError
+from assay.protocol.errors import AssayError, NumericsError, PartedError, UserError
 
 
 def print_row(name: str, row: CaptureReport) -> None:
@@ -40,7 +40,7 @@ def check_rows(rows: Mapping[str, CaptureReport]) -> None:
     """The gravest of what the rows say, as an error.
 
     Raises:
-        PartedError: SilentlyWrong. AssayError: CaptureCrashed. NumericsError: CaptureRefused.
+        PartedError: SilentlyWrong. AssayError: CaptureCrashed. UserError: NotCompared. NumericsError: CaptureRefused.
     """
     found = {o: [name for name, row in rows.items() if row.outcome is o] for o in CaptureEnd}
     if wrong := found[CaptureEnd.WRONG]:
@@ -54,6 +54,12 @@ def check_rows(rows: Mapping[str, CaptureReport]) -> None:
             f"{len(crashed)} of {len(rows)} crashed: {', '.join(crashed[:5])}.",
             code="CaptureCrashed",
             remedy="Give more --seconds where one was stopped; report the others.",
+        )
+    if unknown := found[CaptureEnd.UNCOMPARED]:
+        raise UserError(
+            f"{len(unknown)} of {len(rows)} are too large to be held beside stock PyTorch: {', '.join(unknown[:5])}.",
+            code="NotCompared",
+            remedy="Compare a smaller model of the same layers.",
         )
     if refused := found[CaptureEnd.REFUSED]:
         raise NumericsError(

@@ -36,9 +36,17 @@ def pull(
     """Fetch the weights that stand on chain, check them against their root, and write them under their names.
 
     The file has every name that the module's load_state_dict wants; config.json beside it, where the model has one,
-    lets from_pretrained read the folder.
+    lets from_pretrained read the folder; tokenizer.json is the tokenizer that the model was trained with.
     """
-    from assay.cli.weights import fetch_weights, names_and_outline, unproven, write_config, write_weights
+    from assay.cli.weights import (
+        fetch_weights,
+        names_and_outline,
+        tokenizer_digest,
+        unproven,
+        write_config,
+        write_tokenizer,
+        write_weights,
+    )
     from assay.training.rounds import TorchCompute
 
     the_run, store = open_round_run(settings), open_blobs(settings)
@@ -50,6 +58,9 @@ def pull(
     first: dict[str, object] = {"file": str(file)}
     config = write_config(file.parent, outline)
     first |= {} if config is None else {"config": str(config)}
+    if outline.tokenizer:
+        first |= {"tokenizer": str(write_tokenizer(file.parent, outline) or "another file stands in its place")}
+        first |= {"tokenizer_sha256": tokenizer_digest(outline)}
     taken = unproven(archive, outline)
     # Nothing on chain says what they are, so nothing here does either.
     first |= {"from_the_card": taken} if taken else {}

@@ -261,16 +261,22 @@ def _beside(
 
 def _print_beside(found: Beside) -> None:
     """Losses beside each other, and where the two parted."""
+    from assay.programs.against_eager import said_of
+
     shown = sorted({1, 2, 5, 10, 20, 50, 100, found.steps} & set(range(1, found.steps + 1)))
     rows = [[k, f"{found.loss_eager[k - 1]:.6f}", f"{found.loss_exact[k - 1]:.6f}"] for k in shown]
     print_table("Beside stock PyTorch: the loss in each step", ["step", "stock", "exact"], rows)
     if found.undetermined:
-        names = ", ".join(found.undetermined[:4])
-        talk.print(f"{len(found.undetermined)} tensors go where rounding takes them, in stock PyTorch too: {names}.")
+        named, more = found.undetermined[:4], len(found.undetermined) - 4
+        names = ", ".join(named) + (f" and {more} more" if more > 0 else "")
+        talk.print(f"Rounding alone decides where these tensors go, in stock PyTorch too: {names}.")
     if found.parting is None:
         talk.print(
             f"After {found.steps} steps no tensor is off by more than rounding explains ({found.difference:.1g})."
         )
+    elif found.is_right:
+        p = found.parting
+        talk.print(f"After step {p.step} {p.tensor} is off by {p.difference:.2g} of its way.{said_of(found.meaning)}")
 
 
 def _print_head(document: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import torch
@@ -17,6 +17,7 @@ from torch import Tensor
 
 from assay.engine.compiler.randomness import Randomness
 from assay.engine.runtime.executor import Executor
+from assay.programs.meaning import FEWEST, Meaning, meaning_of
 from assay.programs.stock_run import StockRun, rms
 from assay.protocol.errors import PartedError, UserError
 from assay.protocol.program.program import Program
@@ -35,7 +36,7 @@ _SPREAD: Final = 8.0
 _RESOLUTION: Final = 2.0**-21
 """Of a tensor's own size: float32 tells no less apart after some additions."""
 
-MOST: Final = 6 << 30
+MOST: Final = 4 << 30
 """Bytes of tensors that a comparison may hold."""
 
 UNDETERMINED: Final = 0.5
@@ -57,7 +58,8 @@ class Beside:
     """What N steps beside stock showed. Losses: one per step, each before that step's update.
 
     worst: the largest difference over its limit among tensors and losses after any step. undetermined: tensors that
-    rounding alone moves.
+    rounding alone moves. meaning: of a program that parted, what it means beside stock up to there; None where
+    nothing parted, or where the module computes in 16 bits, which the program does not mean to.
     """
 
     steps: int
@@ -68,6 +70,12 @@ class Beside:
     worst_tensor: str
     difference: float
     undetermined: list[str]
+    meaning: Meaning | None = None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the program trains what stock trains: it did not part, or rounding is all that parted it."""
+        return self.parting is None or (self.meaning is not None and self.meaning.is_rounding)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -101,11 +109,12 @@ def beside_eager(program: Program, step: RecipeStep, count: int, tier: str, *, m
             say, which a program cannot honour. UserError: TooMuchToCompare.
     """
     size = _state_size(step)
-    if count > steps_that_fit(step):
+    if count > (most := steps_that_fit(step)):
+        fewer = f"Compare at most {most} steps, or a smaller model" if most else "Compare a smaller model"
         raise UserError(
             f"{count} steps of {size / 1e6:.0f} MB of state are too much to hold beside each other.",
             code="TooMuchToCompare",
-            remedy=f"Compare at most {MOST // (3 * size)} steps, or a smaller model of the same layers.",
+            remedy=f"{fewer} of the same layers.",
         )
     tier = "fixed8" if mapped else tier
     run = StockRun(step)
@@ -113,19 +122,34 @@ def beside_eager(program: Program, step: RecipeStep, count: int, tier: str, *, m
     _check_repeats(stock, _stock(run, count))
     nudged = _stock(run, count, NUDGES[tier])
     exact = _exact(program, step, count)
-    return _compared(step, stock, nudged, exact, LIMITS[tier])
+    found = _compared(step, stock, nudged, exact, LIMITS[tier])
+    if found.parting is None or mapped:
+        return found
+    return replace(found, meaning=meaning_of(program, step, min(count, max(FEWEST, found.parting.step))))
 
 
 def check_beside(found: Beside) -> None:
     """Raises PartedError (PartsFromStock) with the first tensor that leaves the stock run."""
-    if found.parting is not None:
+    if found.parting is not None and not found.is_right:
         p = found.parting
         raise PartedError(
             f"After step {p.step} {p.tensor} is off the stock run by {p.difference:.2g} of its way; rounding explains"
-            f" {p.limit:.2g}.",
+            f" {p.limit:.2g}.{said_of(found.meaning)}",
             code="PartsFromStock",
             remedy="Do not train it: report the module, or find what its step keeps outside of buffers.",
         )
+
+
+def said_of(meaning: Meaning | None) -> str:
+    """A sentence on what parts: meaning, or rounding; empty where that was not looked at."""
+    if meaning is None:
+        return ""
+    if meaning.parts:
+        what = f"{meaning.worst:.2g} of its way in {meaning.worst_tensor}" if meaning.determined else "everything"
+        return f" It means something else: without any rounding it is off by {what}."
+    if meaning.off_grid is not None:
+        return f" It means the stock step, but node {meaning.off_grid} rounds by more than its grid."
+    return f" Rounding parts them: without it the program is off by {meaning.worst:.1g} at most."
 
 
 def _stock(run: StockRun, count: int, nudge: float = 0.0) -> _Track:
@@ -155,11 +179,13 @@ def _loss_at(step: RecipeStep, state: Sequence[Sequence[Tensor]]) -> float:
     mode, pieces = Randomness(now.key, now.step), step.recipe.micro_batches
     batch = step.batch(scalars)
     size, total = step.recipe.batch_size // pieces, 0.0
+    # A loss may differentiate what it computes, hang hooks on it, and ask what is trained.
+    flags = [p.requires_grad for p in step.recipe.module.parameters()]
+    leaves = [t.detach().requires_grad_(is_trained) for t, is_trained in zip(parameters, flags, strict=True)]
     for m in range(pieces):
         piece = [t[m * size : (m + 1) * size] for t in batch]
-        # A loss may differentiate what it computes.
         with torch.enable_grad():
-            loss, _, buffers = step.loss_of(parameters, buffers, piece, mode)
+            loss, _, buffers = step.loss_of(leaves, buffers, piece, mode)
         total += float(loss.detach()) / pieces
     return total
 

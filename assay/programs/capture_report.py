@@ -34,6 +34,7 @@ class CaptureEnd(StrEnum):
 
     RIGHT = "right"
     REFUSED = "refused"
+    UNCOMPARED = "not compared"
     CRASHED = "crashed"
     WRONG = "silently wrong"
 
@@ -46,9 +47,9 @@ class CaptureReport:
     program. seconds: processor time of capture. equal_bits: whether stock and native kernels agree on every bit after
     some steps (None where there are no native ones). loss_eager, loss_exact: of the last step compared.
     frozen_state: what the stock steps change and the program does not. steps: compared. difference: the largest of a
-    tensor that training moves, over its way. parting: where the two parted for more than rounding, if they did.
-    undetermined: tensors that rounding alone moves. mapped: what has 16 bits in the user's code. error: code and words
-    of a refusal or crash.
+    tensor that training moves, over its way. parting: where the two parted for more than a disturbance explains, if
+    they did. meaning: what then was found without rounding. undetermined: tensors that rounding alone moves. mapped:
+    what has 16 bits in the user's code. error: code and words of a refusal or crash.
     """
 
     outcome: CaptureEnd
@@ -63,6 +64,7 @@ class CaptureReport:
     steps: int = 0
     difference: float | None = None
     parting: dict[str, Any] | None = None
+    meaning: dict[str, Any] | None = None
     undetermined: list[str] = field(default_factory=list)
     tensors: int = 0
     mapped: list[str] = field(default_factory=list)
@@ -83,15 +85,16 @@ def report_of(factory: Callable[[], Recipe], steps: int, tier: str) -> CaptureRe
         captured = capture_recipe(recipe, tier)
     except UserError as error:
         if error.code in _FAILED_BEFORE:
-            return _crashed(error, time.process_time() - begin)
+            return _ended(CaptureEnd.CRASHED, error, time.process_time() - begin)
         return _refused(error, time.process_time() - begin)
     except Exception as error:  # whatever a stranger's model meets is a row of the report
-        return _crashed(error, time.process_time() - begin)
+        return _ended(CaptureEnd.CRASHED, error, time.process_time() - begin)
     seconds = time.process_time() - begin
     try:
         return beside_stock(captured, RecipeStep(recipe), steps, seconds)
     except Exception as error:
-        return _crashed(error, seconds, nodes=len(captured.program.nodes), captured=True)
+        end = CaptureEnd.UNCOMPARED if _code(error) == "TooMuchToCompare" else CaptureEnd.CRASHED
+        return _ended(end, error, seconds, nodes=len(captured.program.nodes), captured=True)
 
 
 def _refused(error: UserError, seconds: float) -> CaptureReport:
@@ -100,10 +103,14 @@ def _refused(error: UserError, seconds: float) -> CaptureReport:
     return CaptureReport(CaptureEnd.REFUSED, refusals=refusals, seconds=round(seconds, 2), error=_words(error))
 
 
-def _crashed(error: Exception, seconds: float, nodes: int = 0, *, captured: bool = False) -> CaptureReport:
-    return CaptureReport(
-        CaptureEnd.CRASHED, captured=captured, nodes=nodes, seconds=round(seconds, 2), error=_words(error)
-    )
+def _ended(
+    end: CaptureEnd, error: Exception, seconds: float, nodes: int = 0, *, captured: bool = False
+) -> CaptureReport:
+    return CaptureReport(end, captured=captured, nodes=nodes, seconds=round(seconds, 2), error=_words(error))
+
+
+def _code(error: Exception) -> str:
+    return error.code if isinstance(error, AssayError) else ""
 
 
 def _words(error: Exception) -> str:
@@ -122,7 +129,7 @@ def beside_stock(captured: CapturedRecipe, step: RecipeStep, steps: int, seconds
     frozen = frozen_state(step)
     count = max(1, min(steps, steps_that_fit(step)))  # of a large model fewer, and the row says how many
     beside = beside_eager(captured.program, step, count, captured.tier, mapped=bool(captured.mapped))
-    is_right = beside.parting is None and not frozen and equal is not False
+    is_right = beside.is_right and not frozen and equal is not False
     return CaptureReport(
         CaptureEnd.RIGHT if is_right else CaptureEnd.WRONG,
         captured=True,
@@ -135,6 +142,7 @@ def beside_stock(captured: CapturedRecipe, step: RecipeStep, steps: int, seconds
         steps=beside.steps,
         difference=beside.difference,
         parting=None if beside.parting is None else asdict(beside.parting),
+        meaning=None if beside.meaning is None else asdict(beside.meaning),
         undetermined=beside.undetermined,
         tensors=len(step.names) + len(step.buffers),
         mapped=captured.mapped,

@@ -28,6 +28,9 @@ def adapted(kind: str, base: str = "GPT2", **options: Any) -> Callable[[], Recip
 
 LLAMA = {"base": "Llama", "target_modules": ["q_proj", "v_proj"]}
 
+DROPS = "control flow that depends on values (adapters that are dropped whole)"
+REFUSED = {"fourierft": "Fourier transform", "loha": DROPS, "lokr": DROPS}
+
 for name, kind, options in (
     ("lora", "Lora", {"r": 4, "lora_dropout": 0.1}),
     ("lora-all-linear", "Lora", {"r": 4, "base": "Llama", "target_modules": "all-linear"}),
@@ -45,7 +48,7 @@ for name, kind, options in (
     ("layernorm-tuning", "LNTuning", {"base": "Llama", "target_modules": ["input_layernorm"]}),
     ("fourierft", "FourierFT", {"n_frequency": 16} | LLAMA),
 ):
-    add(f"peft/{name}", adapted(kind, **options), "Fourier transform" if name == "fourierft" else "")
+    add(f"peft/{name}", adapted(kind, **options), REFUSED.get(name, ""))
 
 
 @entry("peft/lora-vit")

@@ -34,7 +34,7 @@ def unet1d() -> Recipe:
     """A denoiser of sequences."""
     from diffusers import UNet1DModel
 
-    options = {"in_channels": 2, "out_channels": 2, "extra_in_channels": 16, "block_out_channels": (32, 32, 64)}
+    options = {"in_channels": 2, "out_channels": 2, "extra_in_channels": 64, "block_out_channels": (32, 32, 64)}
     model = UNet1DModel(sample_size=64, **options)
     return recipe(model.train(), denoised, torch.randn(EXAMPLES, 2, 64))
 

@@ -158,5 +158,7 @@ def wave(kind: str, head: str, **options: Any) -> Callable[[], Recipe]:
 
 
 add("transformers/wav2vec2", wave("Wav2Vec2", "ForSequenceClassification"))
-add("transformers/wav2vec2-ctc", wave("Wav2Vec2", "ForCTC"))
+add(
+    "transformers/wav2vec2-ctc", wave("Wav2Vec2", "ForCTC"), "control flow that depends on values (its check of labels)"
+)
 add("transformers/hubert", wave("Hubert", "ForSequenceClassification"))

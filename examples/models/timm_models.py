@@ -31,7 +31,7 @@ for name, kind, size, options in (
     ("convnext", "convnext_atto", 32, STAGES),
     ("regnetx", "regnetx_002", 32, {}),
     ("densenet", "densenet121", 32, {"growth_rate": 8, "block_config": (2, 2, 2)}),
-    ("vgg11", "vgg11", 32, {}),
+    ("vgg11", "vgg11", 32, {"mlp_ratio": 1 / 32}),
     ("vit", "vit_tiny_patch16_224", 32, VIT),
     ("eva02", "eva02_tiny_patch14_224", 32, VIT),
     (

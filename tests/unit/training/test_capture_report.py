@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from assay.programs.against_eager import steps_that_fit
 from assay.programs.capture import capture_recipe
 from assay.programs.capture_report import CaptureEnd, CaptureReport, beside_stock, report_of
 from assay.programs.factory import listed, load_recipe
@@ -123,6 +124,22 @@ class Counting(nn.Linear):
         return y
 
 
+def test_a_large_model_is_compared_over_the_steps_that_fit_and_its_row_says_how_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    step = RecipeStep(line())
+    size = sum(t.nbytes for part in step.state()[:2] for t in part)
+    monkeypatch.setattr("assay.programs.against_eager.MOST", 3 * 2 * size + 1)
+    row = report_of(line, 4, "fixed14")
+    assert steps_that_fit(step) == 2 and row.outcome is CaptureEnd.RIGHT and row.steps == 2
+
+
+def test_a_model_of_which_no_step_fits_is_not_compared_and_did_not_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.programs.against_eager.MOST", 1)
+    row = report_of(line, 4, "fixed14")
+    assert row.outcome is CaptureEnd.UNCOMPARED and row.captured and row.nodes and "TooMuchToCompare" in str(row.error)
+
+
 def test_what_stock_steps_change_and_no_slot_holds_is_named() -> None:
     given = line()
     module = Counting()
@@ -195,9 +212,7 @@ def test_the_command_prints_every_row_and_ends_with_the_gravest(monkeypatch: pyt
             CaptureEnd.RIGHT, captured=True, loss_eager=1.0, loss_exact=1.0, equal_bits=True
         )
     }
-    made |= {
-        o: CaptureReport(o, error="for a reason") for o in (CaptureEnd.REFUSED, CaptureEnd.CRASHED, CaptureEnd.WRONG)
-    }
+    made |= {o: CaptureReport(o, error="for a reason") for o in CaptureEnd if o is not CaptureEnd.RIGHT}
     monkeypatch.setattr("assay.programs.factory.listed", lambda name: [name])
     monkeypatch.setattr(
         "assay.programs.report_process.reports", lambda names, _: [(n, made[CaptureEnd(n)]) for n in names]
@@ -210,7 +225,8 @@ def test_the_command_prints_every_row_and_ends_with_the_gravest(monkeypatch: pyt
 
     assert ended_with(CaptureEnd.RIGHT) == ExitCode.OK
     assert ended_with(CaptureEnd.RIGHT, CaptureEnd.REFUSED) == ExitCode.NUMERICS
-    assert ended_with(CaptureEnd.REFUSED, CaptureEnd.CRASHED) == ExitCode.ERROR
+    assert ended_with(CaptureEnd.REFUSED, CaptureEnd.UNCOMPARED) == UserError.exit_code
+    assert ended_with(CaptureEnd.UNCOMPARED, CaptureEnd.CRASHED) == ExitCode.ERROR
     assert ended_with(CaptureEnd.CRASHED, CaptureEnd.WRONG, CaptureEnd.RIGHT) == ExitCode.PARTED
     done = assay(monkeypatch, "model", "capture-report", "right", "--json")
     assert set(ISSUED) <= set(json.loads(done.stdout)["right"])

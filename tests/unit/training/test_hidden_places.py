@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import queue
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -192,6 +195,51 @@ def test_a_loss_of_another_shape_is_refused_with_where_it_is_written():
 
     line = f"{_file()}:{many.__code__.co_firstlineno}"
     assert f"The loss ({line}) is torch.float32 [8, 2]." in refused(own.Net(), many).message
+
+
+class TakesFromAQueue(own.Net):
+    """Puts itself a note per step into a queue of C, and reads how many there are."""
+
+    def setup(self) -> None:
+        self.notes: Any = queue.SimpleQueue()
+
+    def hidden(self, h: Tensor) -> Tensor:
+        self.notes.put(1)
+        return h * (0.5 if self.notes.qsize() > 100 else 1.0)
+
+
+class AsksADatabase(own.Net):
+    """Counts in a database in memory."""
+
+    def setup(self) -> None:
+        self.base = sqlite3.connect(":memory:")
+        self.base.execute("create table steps (n)")
+
+    def hidden(self, h: Tensor) -> Tensor:
+        self.base.execute("insert into steps values (1)")
+        return h * (0.5 if len(list(self.base.execute("select n from steps"))) > 100 else 1.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [(TakesFromAQueue, "SimpleQueue.qsize is called"), (AsksADatabase, "Connection.execute is call")]
+)
+def test_what_holds_things_in_c_is_refused_where_it_is_asked(kind: Any, words: str):
+    error = refused(kind())
+    assert error.code == "HiddenInput"
+    assert words in error.message
+    assert f"at {_file()}:" in error.message
+
+
+def test_a_file_that_a_module_reads_on_is_refused(tmp_path: Path):
+    path = tmp_path / "factors"
+    path.write_text("1.0\n" * 100)
+    module = own.Net()
+    with path.open() as file:
+        module.factors = file
+        assert "module.factors is an iterator" in refused(module).message
+    with path.open("a") as file:  # what is only written decides nothing
+        module.factors = file
+        attempt(Recipe(module, own.base_loss, adamw(module), data=points(), batch_size=8))
 
 
 def _file() -> str:

@@ -14,29 +14,21 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from assay.engine.compiler.capture import capture
-from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.executor import Executor
 from assay.engine.runtime.values.state_io import list_roots, state_root
-from assay.protocol.program.wellformed import violations
 from assay.protocol.rounds.ids import merge_input, partial_input, weighed_input
 from assay.training.merge import MergeRule, limited_sum, merge, merge_partials, partial
 from assay.training.outer import OUTER_MOMENTUM, OUTER_RATE, SLOTS, outer_step
 from assay.training.programs import generation_program, merge_program, partial_program, with_terms
 from assay.training.updates import UpdateWire, compute_update_int8, zero_update
-from tests.harness.engine.helpers import differing_nodes, same_lists
+from tests.harness.engine.helpers import both_executors, check_executors, differing_nodes, same_lists
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 SHAPES = ((3, 70), (5,), (2, 3), ())
 RULE = MergeRule(limit=0.5)
 HOSTILE = (math.nan, math.inf, -math.inf, 3.4e38, -1e30, 1.9e19, 1e-42, -0.0, 7.0)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory):
-    patch = pytest.MonkeyPatch()
-    patch.setenv("ASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
 
 
 def random_list(seed: int, scale: float = 1.0) -> list[Tensor]:
@@ -64,17 +56,6 @@ def hostile_updates(seats: int) -> list[list[Tensor]]:
     return updates
 
 
-def check_executors(
-    both: tuple[Executor, Executor], lists: list[list[Tensor]], eager: Sequence[Sequence[Tensor]]
-) -> None:
-    """Both executors have the bits of the reference, and numbers near those of eager sums, which round as they go."""
-    for executor in both:
-        for got, near in zip(executor.run(lists), eager, strict=True):
-            for a, b in zip(got, near, strict=True):
-                torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
-        assert differing_nodes(executor.program, lists, executor.variant) == []
-
-
 @cache
 def executors(kind: str, count: int, wire: UpdateWire = UpdateWire.F32) -> tuple[Executor, Executor]:
     """A program on stock torch and on native kernels."""
@@ -84,8 +65,7 @@ def executors(kind: str, count: int, wire: UpdateWire = UpdateWire.F32) -> tuple
         "partial": lambda: partial_program(shapes, count, RULE, wire),
         "generation": lambda: generation_program(shapes, count, RULE),
     }[kind]()
-    assert violations(program) == ()
-    return Executor(program, variant=KernelVariant.STOCK), Executor(program, variant=KernelVariant.FUSED)
+    return both_executors(program)
 
 
 # --- honest

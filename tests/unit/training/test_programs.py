@@ -24,14 +24,7 @@ from assay.training.updates import compute_update
 from tests.harness.engine.helpers import differing_nodes, same_lists
 
 torch.set_num_threads(1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory):
-    patch = pytest.MonkeyPatch()
-    patch.setenv("ASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.fixture(scope="module")

@@ -5,38 +5,55 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import random
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
+from torch import Tensor
 
 from assay.cli import ranks as places
-from assay.protocol.errors import UserError
+from assay.engine.runtime.parallel.group import RankGroup
+from assay.engine.runtime.products.freivalds import fault
+from assay.protocol.errors import InvariantError, UnavailableError, UserError
+from assay.protocol.program.programfile import encode_program
+from assay.protocol.trees.tensors import TensorSizeError
+from assay.training import ranked_compute
+from assay.training.ranked_compute import Channel, RankedCompute, Ranks, RanksLost
 from assay.training.rounds import TorchCompute
 from tests.harness.engine.ranked_training import root_of, work
 
 ROOT = Path(__file__).resolve().parents[3]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
 RUNS, STEPS = 2, 2
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One capture for all processes of a test."""
-    monkeypatch.setenv("ASSAY_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def start(*options: str, fails: str = "") -> subprocess.Popen[str]:
     """One torchrun, which is one machine's."""
+    return process([*TORCHRUN, *options], fails, {})
+
+
+def bare_rank(rank: int, port: int, fails: str) -> subprocess.Popen[str]:
+    """One of two ranks that nobody watches over: torchrun would end the other where one has ended."""
+    place = {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2"}
+    return process([sys.executable], fails, {**place, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
+
+
+def process(starter: list[str], fails: str, environment: dict[str, str]) -> subprocess.Popen[str]:
+    """A rank's program, or what starts several of them."""
     words = ["-m", "tests.harness.engine.ranked_training", str(RUNS), str(STEPS), *([fails] if fails else [])]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [*TORCHRUN, *options, *words],
+        [*starter, *words],
         cwd=ROOT,
-        env=environment,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -62,6 +79,7 @@ def said(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out
 
 
+@cache
 def expected() -> str:
     """The root that one process alone comes to."""
     program, lists = work()
@@ -76,7 +94,7 @@ def check(out: str) -> None:
     leader = json.loads(line)
     assert leader["root"] == expected()
     assert leader["told"] == [*range(1, STEPS + 1)] * RUNS
-    assert leader["exchanges"] == 2 * RUNS * STEPS
+    assert leader["exchanges"] == 2 * (2 * RUNS) * STEPS
 
 
 def test_ranks_of_one_machine_train_with_the_bits_of_one_process() -> None:
@@ -84,7 +102,7 @@ def test_ranks_of_one_machine_train_with_the_bits_of_one_process() -> None:
     code, out = said(start("--standalone", "--nproc-per-node", "2"))
     assert code == 0
     check(out)
-    assert f"rank 1 of 2: rank 0 has ended; computed {RUNS} times with it" in out
+    assert f"rank 1 of 2: rank 0 has ended; computed {2 * RUNS} times with it" in out
 
 
 def test_ranks_of_two_machines_train_with_the_bits_of_one_process() -> None:
@@ -104,6 +122,119 @@ def test_a_rank_that_dies_ends_the_others_at_once(rank: str) -> None:
     assert code != 0
     assert "root" not in out and "rank 0 has ended" not in out
     assert "RanksLost" in out
+
+
+@pytest.mark.long
+def test_torchrun_starts_ranks_again_where_it_may() -> None:
+    """Its store holds the addresses of those that died."""
+    expected()
+    code, out = said(start("--standalone", "--nproc-per-node", "2", "--max-restarts", "1", fails="1"))
+    assert code == 0
+    check(out)
+
+
+def test_a_leader_that_leaves_a_run_shares_no_other_and_the_rest_end_with_it() -> None:
+    """In a run that began while the others are within the one that was left, its sums would meet those of that one."""
+    expected()
+    port = free_port()
+    ranks = [bare_rank(rank, port, "leaves") for rank in range(2)]
+    ends = [said(rank) for rank in ranks]
+    assert [code for code, _ in ends] == [7, 7]
+    check(ends[0][1])
+    assert all(out.splitlines()[-1] == "RanksLost" for _, out in ends)
+
+
+class ChannelToNobody:
+    """A leader's channel to nobody: what it was given to send."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    def send(self, message: bytes) -> None:
+        """See Channel."""
+        self.sent.append(message)
+
+
+@dataclass
+class Leads:
+    """The first of two ranks, of which the other is not there: nothing is exchanged."""
+
+    rank: int = 0
+    size: int = 2
+
+    def maximum(self, t: Tensor) -> None:
+        """Nothing."""
+
+    def total(self, t: Tensor) -> None:
+        """Nothing."""
+
+
+def lone_leader() -> tuple[RankedCompute, ChannelToNobody]:
+    """A leader, and what it sends."""
+    channel = ChannelToNobody()
+    return RankedCompute(Ranks(cast(RankGroup, Leads()), cast(Channel, channel))), channel
+
+
+def raising(error: BaseException) -> Callable[[int], None]:
+    """What is told of a step, and fails."""
+
+    def tell(_: int) -> None:
+        raise error
+
+    return tell
+
+
+@pytest.mark.parametrize("error", [UnavailableError("no store"), RuntimeError("no disk")], ids=["store", "disk"])
+def test_what_telling_of_steps_raises_is_raised_when_the_ranks_are_done(error: Exception) -> None:
+    program, lists = work()
+    compute, channel = lone_leader()
+    with pytest.raises(type(error)) as caught:
+        compute.run(program, lists, STEPS, on_step=raising(error))
+    assert caught.value is error
+    done = compute.ranks.executor(program).traffic.calls
+    assert done == 2 * STEPS, "the other ranks would wait in the middle of their run"
+    compute.run(program, lists, STEPS)
+    compute.end()
+    assert [message == b"" for message in channel.sent] == [False, False, True]
+
+
+def test_ranks_that_a_leader_left_in_a_run_are_told_nothing_more() -> None:
+    program, lists = work()
+    compute, channel = lone_leader()
+    with pytest.raises(KeyboardInterrupt):
+        compute.run(program, lists, STEPS, on_step=raising(KeyboardInterrupt()))
+    with pytest.raises(RanksLost, match="earlier run"):
+        compute.run(program, lists, STEPS)
+    compute.end()
+    assert len(channel.sent) == 1
+
+
+def test_a_program_is_named_by_its_root_only_to_ranks_that_were_sent_it() -> None:
+    """Lists that do not fit are refused before anybody is told, and nobody has got the program by then."""
+    program, lists = work()
+    compute, channel = lone_leader()
+    with pytest.raises(TensorSizeError):
+        compute.run(program, (*lists[:-1], tuple(b"" for _ in lists[-1])), STEPS)
+    assert not channel.sent
+    compute.run(program, lists, STEPS)
+    compute.run(program, lists, STEPS)
+    file = encode_program(program)
+    assert [file in message for message in channel.sent] == [True, False]
+
+
+def test_an_error_names_its_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    def miscalculates() -> Ranks:
+        raise fault(3)
+
+    monkeypatch.setattr(ranked_compute, "join", miscalculates)
+    monkeypatch.setattr(ranked_compute, "ignore_signals", lambda: None)
+    with pytest.raises(InvariantError) as followers:
+        places.follow(places.RankPlace(1, 2))
+    with pytest.raises(InvariantError) as leaders, places.leading(places.RankPlace(0, 2)):
+        raise AssertionError("leads although its processor miscalculates")
+    assert [error.value.code for error in (followers, leaders)] == ["HardwareFault"] * 2
+    assert followers.value.explain().startswith(f"Rank 1 of 2, on {platform.node()}: The product of node 3")
+    assert leaders.value.explain().startswith("Rank 0 of 2, on ")
 
 
 def test_a_process_alone_is_no_rank(monkeypatch: pytest.MonkeyPatch) -> None:

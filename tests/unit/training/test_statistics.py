@@ -17,27 +17,19 @@ from torch.nn import functional as F
 
 from assay.engine.compiler.capture import capture
 from assay.engine.compiler.lowering.registry import FIXED22
-from assay.engine.runtime.executor import Executor, KernelVariant
-from assay.protocol.program.wellformed import violations
+from assay.engine.runtime.executor import Executor
 from assay.training.merge import MergeRule, merge, merge_partials, partial
 from assay.training.programs import generation_program, merge_program, partial_program, update_program
 from assay.training.recipes.recipe import Recipe, RecipeStep
 from assay.training.statistics import MOST_COUNTED, middle, present
 from assay.training.updates import UpdateWire, compute_update, compute_update_int8, received, zero_update
-from tests.harness.engine.helpers import differing_nodes, relative, same_lists
+from tests.harness.engine.helpers import both_executors, check_executors, relative, same_lists
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 RULE = MergeRule(limit=0.5, statistics=2)
 HOSTILE = (math.nan, math.inf, -math.inf, 3.4e38, -1e30, 1e-42, -0.0)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory):
-    patch = pytest.MonkeyPatch()
-    patch.setenv("ASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
 
 
 def lists_of(seed: int, counter: int = 0) -> list[Tensor]:
@@ -153,17 +145,7 @@ def executors(kind: str, count: int, wire: UpdateWire = UpdateWire.F32) -> tuple
         "generation": lambda: generation_program(shapes, count, RULE),
         "update": lambda: update_program(shapes, wire, statistics=RULE.statistics),
     }[kind]()
-    assert violations(program) == ()
-    return Executor(program, variant=KernelVariant.STOCK), Executor(program, variant=KernelVariant.FUSED)
-
-
-def check(kind: str, count: int, lists: list[list[Tensor]], eager, wire: UpdateWire = UpdateWire.F32) -> None:
-    """Every executor has the bits of the reference, which are near those of eager PyTorch."""
-    for executor in executors(kind, count, wire):
-        for got, near in zip(executor.run(lists), eager, strict=True):
-            for a, b in zip(got, near, strict=True):
-                torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
-        assert differing_nodes(executor.program, lists, executor.variant) == []
+    return both_executors(program)
 
 
 @pytest.mark.parametrize("wire", list(UpdateWire))
@@ -180,7 +162,7 @@ def test_a_merge_takes_statistics_to_the_middle_and_no_step_on_them(wire: Update
     sent, mask = [updates[0], zeros, updates[1], updates[2], lie], torch.tensor([1.0, 0.0, 1.0, 1.0, 1.0])
     lists = [start, momentum, *sent, [mask]]
     expected = merge(*lists, rule=RULE, wire=wire)
-    check("merge", 5, lists, expected, wire)
+    check_executors(executors("merge", 5, wire), lists, expected)
     (parameters, moments) = expected
     assert parameters[3].item() == 150 and [m.count_nonzero().item() for m in moments[2:]] == [0, 0]
     for at in range(5):
@@ -207,14 +189,14 @@ def test_groups_take_the_middle_of_who_trained_and_generations_that_of_groups() 
     updates = [compute_update(start, lists_of(20 + k, 150))[0] for k in range(3)]
     group = [updates[0], zeros, updates[1], zeros, updates[2]]
     (first,) = partial(*group, rule=RULE)
-    check("partial", 5, group, [first])
+    check_executors(executors("partial", 5), group, [first])
     alone = [middle([u[k] for u in updates], counted(True, True, True)) for k in (2, 3)]
     assert same_lists([first[2:]], [alone])
     momentum = [torch.zeros_like(t) for t in start]
     sums, weights = [first, hostile(9), first, zeros], torch.tensor([3.0, 2.0, 3.0, 0.0])
     lists = [start, momentum, *sums, [weights]]
     expected = merge_partials(*lists, rule=RULE)
-    check("generation", 4, lists, expected)
+    check_executors(executors("generation", 4), lists, expected)
     assert expected[0][3].item() == 150
     np.testing.assert_allclose(expected[0][2].numpy(), (start[2] - alone[0]).numpy(), rtol=1e-6)
 

@@ -20,17 +20,10 @@ from assay_ledger.store.listfile import pack, unpack
 from tests.harness.engine.helpers import differing_nodes, same_lists
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 SHAPES = ((4, 64), (4, 63), (70,), (2, 8, 9), ())
 ROWS = [4, 1, 1, 2, 1]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory):
-    patch = pytest.MonkeyPatch()
-    patch.setenv("ASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
 
 
 def random_list(seed: int) -> list[Tensor]:

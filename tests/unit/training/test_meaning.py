@@ -1,0 +1,143 @@
+"""What parts a program from stock PyTorch: its meaning, which float64 shows, or rounding, which it takes away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from assay.engine.compiler.capture import capture
+from assay.programs import against_eager
+from assay.programs.against_eager import beside_eager, check_beside
+from assay.programs.capture import capture_recipe
+from assay.programs.meaning import MEANT, Meaning, meaning_of
+from assay.programs.own_rounding import first_off_grid
+from assay.programs.real_program import RealProgram
+from assay.programs.real_stock import RealNumbers
+from assay.protocol.errors import PartedError
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import DType
+from assay.training.recipes.recipe import Recipe, RecipeStep
+
+torch.set_num_threads(1)
+
+
+def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    return nn.functional.cross_entropy(module(x), y)
+
+
+def recipe(decay: float = 0.0) -> Recipe:
+    torch.manual_seed(3)
+    module = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.GELU(), nn.Dropout(0.2), nn.Linear(8, 3))
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2, weight_decay=decay)
+    return Recipe(module, loss, optimizer, (torch.randn(24, 4), torch.randint(0, 3, (24,))), 4)
+
+
+def meaning(wrong: Recipe | None = None, tier: str = "fixed8") -> Meaning:
+    given = recipe()
+    program = capture_recipe(given if wrong is None else wrong, tier, calibrate=False).program
+    return meaning_of(program, RecipeStep(given), 3)
+
+
+def test_a_coarse_grid_changes_nothing_in_what_a_program_means() -> None:
+    found = meaning()
+    assert found.is_rounding and found.worst < MEANT and found.steps == 3
+    # The bias before the normalization is moved by nothing but rounding.
+    assert found.tensors - found.determined == 1
+
+
+def test_a_decay_that_hides_below_rounding_is_seen_in_the_meaning() -> None:
+    found = meaning(recipe(decay=2e-4))
+    assert (
+        found.parts
+        and found.share > 1.0
+        and MEANT < found.worst < against_eager.LIMITS["fixed22"]
+        and not found.is_rounding
+    )
+
+
+@pytest.mark.parametrize(("name", "parts"), [("0.bias", False), ("0.weight", True)])
+def test_what_goes_where_rounding_takes_it_takes_no_other_along(
+    monkeypatch: pytest.MonkeyPatch, name: str, parts: bool
+) -> None:
+    """The bias before the normalization may end anywhere; the running mean behind it may not follow it there."""
+    place, run = RecipeStep(recipe()).names.index(name), RealProgram.run
+
+    def elsewhere(program: RealProgram, lists: Sequence[Sequence[Tensor]]) -> list[list[Tensor]]:
+        state = [list(part) for part in run(program, lists)]
+        state[0][place] = state[0][place] + 0.25
+        return state
+
+    monkeypatch.setattr(RealProgram, "run", elsewhere)
+    found = meaning()
+    assert found.parts is parts and (parts or found.worst < MEANT)
+
+
+def test_what_rounding_alone_parts_is_right_and_what_means_something_else_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(against_eager.LIMITS, "fixed8", 1e-9)
+    monkeypatch.setattr(against_eager, "_SPREAD", 0.0)
+    given = recipe()
+    right = beside_eager(capture_recipe(given, "fixed8", calibrate=False).program, RecipeStep(given), 2, "fixed8")
+    assert right.parting is not None and right.is_right
+    check_beside(right)
+    other = capture_recipe(recipe(decay=2e-4), "fixed8", calibrate=False).program
+    wrong = beside_eager(other, RecipeStep(recipe()), 2, "fixed8")
+    assert not wrong.is_right
+    with pytest.raises(PartedError, match="It means something else: without any rounding it is off by") as caught:
+        check_beside(wrong)
+    assert caught.value.code == "PartsFromStock"
+
+
+def operations(lists: list[Tensor]) -> list[list[Tensor]]:
+    """Products, orders, sums by index and the functions of models."""
+    x, w, image = lists
+    order = x.argsort(dim=1, stable=True)
+    picked = x.gather(1, order[:, :3])
+    summed = torch.zeros(5, 4, dtype=x.dtype).index_add(0, order[0, :4], x[:4])
+    curve = torch.erf(x) + torch.sigmoid(w.t()) + torch.log1p(x.abs()) + (x.cos() / 3.0)
+    seen = nn.functional.max_pool2d(nn.functional.conv2d(image, image[:, :, :2, :2], padding=1), 2)
+    return [[(x @ w).softmax(-1), picked.std(1), summed, curve.flip(0).cumsum(0), seen, x.amax(1), order.int()]]
+
+
+def test_nodes_over_real_numbers_are_what_pytorch_computes_in_float64() -> None:
+    torch.manual_seed(1)
+    given = [torch.randn(6, 4), torch.randn(4, 6), torch.randn(2, 3, 6, 6)]
+    program = capture(lambda lists: operations(lists), [given]).program
+    real = RealProgram(program)
+    (found,), (expected,) = real.run([given]), operations([t.double() for t in given])
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype is (torch.float64 if b.is_floating_point() else torch.int32)
+        assert torch.allclose(a.double(), b.double(), rtol=1e-6, atol=1e-7)
+    assert first_off_grid(real, [given]) is None
+
+
+def test_a_grid_too_small_for_its_terms_is_no_rounding() -> None:
+    b = ProgramBuilder([[TensorSpec(DType.F32, (2, 4))]])
+    x = b.input(0, 0)
+    small = b.const(TensorSpec(DType.I32, (2,)), bytes(8))  # terms up to 1
+    program = b.build([[b.sum(x, 1, small)]])
+    assert first_off_grid(RealProgram(program), [[torch.full((2, 4), 0.7)]]) is None
+    assert first_off_grid(RealProgram(program), [[torch.full((2, 4), 7.0)]]) == 2
+
+
+def test_shadows_follow_views_writes_in_place_counters_and_choices() -> None:
+    third, base, count = torch.tensor([1.0, 2.0]) / 3.0, torch.zeros(4), torch.zeros((), dtype=torch.int64)
+    p = nn.Parameter(torch.ones(2))
+    with RealNumbers() as numbers:
+        part = base[1:3]
+        part.add_(third).mul_(p.detach() / 3.0)
+        count.add_(1)
+        (p * part.sum() / 7.0).sum().backward()
+        near = torch.tensor([1.0, 1.0]) + torch.tensor([0.0, 1e-3]) * 1e-7
+        chosen = int(near.argmax())
+    assert count == 1 and chosen == 1 and near[0] == near[1]  # f32 does not tell them apart
+    expected = third.double() / 3.0
+    assert torch.allclose(numbers.of(base)[1:3], expected, rtol=1e-12, atol=0.0)
+    assert numbers.of(base).dtype is torch.float64
+    share = (expected.sum() / 7.0).expand(2)
+    assert p.grad is not None and torch.allclose(numbers.of(p.grad), share, rtol=1e-12, atol=0.0)
