@@ -9,12 +9,15 @@ import pytest
 import torch
 
 from assay.engine.runtime import roots
+from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.trace import TorchTrace
 from assay.engine.runtime.triton import sha256
 from assay.engine.runtime.values import state_io
 from assay.protocol.errors import UserError
 from assay.protocol.trees import merkle, tensors
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
+from tests.harness.engine.helpers import captured
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 
@@ -87,3 +90,25 @@ def test_the_self_test_of_a_device_finds_a_wrong_digest(monkeypatch: pytest.Monk
 def test_a_state_on_the_cpu_is_hashed_there() -> None:
     state = [[torch.randn(300)], [torch.ones(3, dtype=torch.bool)]]
     assert roots.state_root(state) == state_io.state_root(state)
+
+
+def test_values_of_a_trace_hash_where_they_lie_as_a_store_writes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Odd NaNs and truth values by the interpreter; the nodes of a step by hashes in the place of its kernels'."""
+    odd = torch.tensor([0x7FC00001, 0x3F800000], dtype=torch.int32).view(torch.float32)
+    values = [odd, torch.tensor([0, 1, 2], dtype=torch.uint8).view(torch.bool), torch.randn(5, 6).t()]
+    program = captured(lambda x: ((x * 2.0).log(), (x > 0.0).sum().to(torch.int32)), torch.ones(2, 300)).program
+    state = [[torch.linspace(-1.0, 1.0, 600).view(2, 300)]]
+    count, hashed = len(program.nodes), list[int]()
+    nodes = [TorchTrace(Executor(program), state).node_root(1, k) for k in range(count)]
+    monkeypatch.setattr(roots, "is_hashed_there", lambda _: True)
+    assert roots.slot_roots([values[:1], values[1:]]) == state_io.slot_roots([values[:1], values[1:]])
+
+    def hashes(tensors: list[torch.Tensor]) -> list[Digest]:
+        hashed.append(len(tensors))
+        return [state_io.root_of(t) for t in tensors]
+
+    monkeypatch.setattr(sha256, "tensor_roots", hashes)
+    assert [roots.stored_root(t) for t in values] == [state_io.stored_root(t) for t in values]
+    trace = TorchTrace(Executor(program), state)
+    assert [trace.node_root(1, k) for k in range(count)] == nodes
+    assert len(hashed) > len(values)

@@ -9,7 +9,7 @@ import hashlib
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -114,8 +114,11 @@ _seen: list[list[Launch]] = []
 _made: dict[str, Any] = {}
 
 
-def kernel_of(text: str, name: str, known: dict[str, Any]) -> Any:
-    """The kernel `name` that this text defines, made once per process. known: the functions that it calls."""
+def kernel_of(text: str, name: str, known: dict[str, Any], *, plain: Sequence[str] = ()) -> Any:
+    """The kernel `name` that this text defines, made once per process.
+
+    known: the functions that it calls. plain: arguments for whose values no kernel of their own is made.
+    """
     if text not in _made:
         import triton
         import triton.language as tl
@@ -126,5 +129,5 @@ def kernel_of(text: str, name: str, known: dict[str, Any]) -> Any:
         scope: dict[str, Any] = {"__name__": "assay.engine.runtime.triton.generated", "tl": tl, **known}
         exec(compile(text, file, "exec"), scope)  # noqa: S102
         function: Callable[..., None] = scope[name]
-        _made[text] = triton.jit(function)
+        _made[text] = triton.jit(function, do_not_specialize=list(plain))
     return _made[text]

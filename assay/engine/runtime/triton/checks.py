@@ -83,21 +83,26 @@ class ProductChecks:
 
 
 def _sizes(node: Dot) -> tuple[int, int, int]:
-    """Weights, weighed terms, and rows with their batch; of a node that no tensor core takes none."""
+    """Weights, weighed terms, and rows with their batch; of a node that no tensor core takes none.
+
+    A product of tiles is weighed from either side, so both have room.
+    """
     parts = groups(node)
     if parts is None:
         return 1, 1, 1
     batch, rows, columns = (prod(node.spec.dims[d] for d in part) for part in parts)
-    return columns, batch * prod(node.red), batch * rows
+    most = max(rows, columns)
+    return most, batch * prod(node.red), batch * most
 
 
 def weigh(
     checks: ProductChecks, k: int, given: Sequence[Tensor], sizes: Sequence[int], strides: Sequence[int], *,
-    precision: int, along: bool,
+    precision: int, along: bool, times: int = 1,
 ) -> None:  # fmt: skip
     """Weighs an operand of node k: the rows of B first, then the terms of A.
 
     given: it and its exponents; sizes: of the batch's two dims, its rows, the terms; strides: of it and of them.
+    times: how often A's terms count, by what the kernels that compute the product anew weigh theirs.
     """
     from assay.engine.runtime.triton.kernels.weigh import weigh as kernel
 
@@ -107,5 +112,5 @@ def weigh(
     weights, out = (checks.middle, checks.left) if along else (checks.weights, checks.middle)
     backend.launch(
         kernel, (-(-rows // br), -(-terms // bk), z0 * z1), *given, checks.due, weights, out, k, z1, rows, terms,
-        *strides, P=precision, ALONG=along, BR=br, BK=bk,
+        *strides, P=precision, ALONG=along, TIMES=times, BR=br, BK=bk,
     )  # fmt: skip

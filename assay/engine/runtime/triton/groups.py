@@ -15,6 +15,7 @@ from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend, scalar_text
 from assay.engine.runtime.triton.elementwise import block, empty, functions, memory, over, text_of
 from assay.engine.runtime.triton.reading import LOADED, STORED, Span, is_narrow, load_lines
+from assay.engine.runtime.triton.virtual import NONE, VirtualNodes
 from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.program.nodes import Const, Input, Map, Operand, Output, reads
 from assay.protocol.program.program import Program
@@ -33,14 +34,14 @@ class MapGroups:
     `members`: the nodes of each step. `dead`: those that no later step reads, of what is no constant, X or Y.
     """
 
-    def __init__(self, program: Program, kernel: Callable[[int], Kernel]) -> None:
-        """kernel: that of a node by itself."""
+    def __init__(self, program: Program, kernel: Callable[[int], Kernel], virtual: VirtualNodes = NONE) -> None:
+        """kernel: that of a node by itself. virtual: nodes that are not stored, which have no step."""
         self._program = program
-        self.groups = _grouped(program)
+        self.groups = _grouped(program, virtual)
         later = {k for maps in self.groups.values() for k in maps[1:]}
         inputs, first_output = sum(program.inputs), len(program.nodes) - sum(program.outputs)
         self._first_output = first_output
-        steps = [k for k in range(inputs, len(program.nodes)) if k not in later]
+        steps = [k for k in range(inputs, len(program.nodes)) if k not in later and k not in virtual.spaces]
         kept = _read_outside(program, self.groups)
         self._steps: list[tuple[tuple[int, ...], Callable[[list[Tensor]], Sequence[Tensor]]]] = []
         for k in steps:
@@ -49,7 +50,7 @@ class MapGroups:
                 self._steps.append((stored, _kernel(program, self.groups[k], stored)))
             else:
                 self._steps.append(((k,), _single(kernel(k))))
-        self.dead = _dead(program, steps, self.groups)
+        self.dead = _dead(program, steps, self.groups, virtual)
         self.members = [self.groups.get(k, (k,)) for k in steps]
 
     def run(self, flat: Sequence[Tensor], see: SeeGroup | None = None) -> list[Tensor]:
@@ -65,14 +66,14 @@ class MapGroups:
         return values[self._first_output :]  # type: ignore[return-value]
 
 
-def _grouped(program: Program) -> dict[int, tuple[int, ...]]:
-    """The groups of two maps and more, by their first one."""
+def _grouped(program: Program, virtual: VirtualNodes) -> dict[int, tuple[int, ...]]:
+    """The groups of two stored maps and more, by their first one."""
     nodes = program.nodes
     position = list(range(len(nodes)))
     open_groups: dict[tuple[int, ...], list[int]] = {}
     found: dict[int, list[int]] = {}
     for k, node in enumerate(nodes):
-        if not isinstance(node, Map) or not node.spec.numel:
+        if not isinstance(node, Map) or not node.spec.numel or k in virtual.spaces:
             continue
         group = open_groups.get(node.spec.dims)
         if group is not None and len(group) < MOST_MAPS and _joins(program, node, group, position):
@@ -99,13 +100,15 @@ def _read_outside(program: Program, groups: Mapping[int, Sequence[int]]) -> set[
     return {j for k, node in enumerate(program.nodes) for j in reads(node) if j not in home or home[j] != home.get(k)}
 
 
-def _dead(program: Program, steps: Sequence[int], groups: Mapping[int, Sequence[int]]) -> list[list[int]]:
-    """Per step the nodes that no later one reads; constants and Y stay."""
+def _dead(
+    program: Program, steps: Sequence[int], groups: Mapping[int, Sequence[int]], virtual: VirtualNodes
+) -> list[list[int]]:
+    """Per step the nodes that no later one reads, for tiles neither; constants and Y stay."""
     last: dict[int, int] = {}
     for at, k in enumerate(steps):
         for member in groups.get(k, (k,)):
             last[member] = max(last.get(member, 0), at)
-            for j in reads(program.nodes[member]):
+            for j in virtual.reads(program, member):
                 last[j] = max(last.get(j, 0), at)
     dead: list[list[int]] = [[] for _ in steps]
     for k, at in last.items():

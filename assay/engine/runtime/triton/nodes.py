@@ -8,7 +8,7 @@ from assay.engine.runtime.triton import elementwise, reductions
 from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.probe import failure
 from assay.engine.runtime.triton.products import by_digits
-from assay.engine.runtime.triton.routes import Carrier, route
+from assay.engine.runtime.triton.routes import Carrier, Route, route
 from assay.protocol.program.nodes import Dot, Gather, Map, Max, Node, Random, Rank, RowExp, ScatterSum, Sum
 from assay.protocol.program.program import Program
 
@@ -41,19 +41,25 @@ def kernel(program: Program, node: Node, check: tuple[ProductChecks, int] | None
             return None
 
 
-def _dot(program: Program, node: Dot, check: tuple[ProductChecks, int] | None) -> tuple[Kernel, str]:
-    """By the first carrier whose inequality admits the product and which passes its probe; else term by term in i64.
+def admitted(pa: int, pb: int) -> tuple[Route | None, str]:
+    """The first carrier whose inequality admits a product and which passes its probe; why those before it do not."""
+    refused = ""
+    for carrier in Carrier:
+        found = route(pa, pb, carrier)
+        if found is None:
+            break
+        wrong = failure(found, pa, pb)
+        if not wrong:
+            return found, refused
+        refused += f"; {wrong}"
+    return None, refused
 
-    The name says why carriers before it were refused.
-    """
+
+def _dot(program: Program, node: Dot, check: tuple[ProductChecks, int] | None) -> tuple[Kernel, str]:
+    """By the first carrier that is admitted; else term by term in i64. The name says why others were refused."""
     parts, refused = groups(node), ""
     if parts is not None and 0 not in node.spec.dims and 0 not in node.red:
-        for carrier in Carrier:
-            found = route(node.precision_a, node.precision_b, carrier)
-            if found is None:
-                break
-            wrong = failure(found, node.precision_a, node.precision_b)
-            if not wrong:
-                return by_digits(program, node, found, parts, check=check), found.name + refused
-            refused += f"; {wrong}"
+        found, refused = admitted(node.precision_a, node.precision_b)
+        if found is not None:
+            return by_digits(program, node, found, parts, check=check), found.name + refused
     return reductions.dot(program, node), "by element" + refused

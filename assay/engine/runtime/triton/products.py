@@ -12,6 +12,7 @@ from math import prod
 import torch
 from torch import Tensor
 
+from assay.engine.runtime.products.dot import groups
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import arena, backend
 from assay.engine.runtime.triton.checks import ProductChecks, weigh
@@ -57,7 +58,7 @@ def by_digits(
 
     batch, rows, columns = parts
     dims = node.spec.dims
-    z0, z1 = (batch[:1], batch[1:]) if len(batch) == 2 else ((), tuple(batch))
+    z0, z1 = batch_dims(batch)
     count = tuple(prod(dims[d] for d in which) for which in (z0, z1, rows, columns))
     a = _ProductSide(program, node, node.a, node.exponent_a, (z0, z1, rows))
     b = _ProductSide(program, node, node.b, node.exponent_b, (z0, z1, columns))
@@ -98,6 +99,11 @@ def by_digits(
     return run
 
 
+def batch_dims(batch: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The dims of both operands as the two of a kernel's batch: more than two are counted together."""
+    return (tuple(batch[:1]), tuple(batch[1:])) if len(batch) == 2 else ((), tuple(batch))
+
+
 def _checked(check: tuple[ProductChecks, int] | None) -> tuple[Tensor | None, Tensor | None, Tensor | None, int]:
     """What the kernel is given to check its product with."""
     if check is None:
@@ -115,8 +121,8 @@ class _ProductSide:
     """An operand and its exponents, each as a matrix."""
 
     def __init__(self, program: Program, node: Dot, x: Operand, e: Operand, parts: Sequence[tuple[int, ...]]) -> None:
-        self.x = _Matrix(program, node, x, parts)
-        self.e = _Matrix(program, node, e, parts, own=True)
+        self.x = ProductMatrix(program, node, x, parts)
+        self.e = ProductMatrix(program, node, e, parts, own=True)
         self.strides = (*self.x.strides, *self.e.strides[:3])
 
 
@@ -140,7 +146,7 @@ class Planes:
         self.ahead = z0 * z1 * rows * self.width
 
     def __call__(self, x: Tensor, e: Tensor) -> Tensor:
-        """The planes of a run's operand and exponents, as `_Matrix` gives them."""
+        """The planes of a run's operand and exponents, as `ProductMatrix` gives them."""
         from assay.engine.runtime.triton.kernels.product import pack
 
         out = arena.take(self._shape, _PLANE_TYPES[self._route.carrier])
@@ -158,7 +164,7 @@ def _tile(size: int, most: int) -> int:
     return min(max(1 << max(size - 1, 0).bit_length(), 16), most)
 
 
-class _Matrix:
+class ProductMatrix:
     """An operand as a matrix: the pointer's tensor at a run, and its strides over batch, own rows, terms."""
 
     def __init__(
@@ -199,3 +205,31 @@ def _stride(view: View, part: Sequence[int], sizes: Sequence[int]) -> int | None
             return None
         span *= sizes[d]
     return stride
+
+
+class SideMatrices:
+    """The operands of a product as matrices: x and its exponents of either side; `sizes` of the batch's two dims."""
+
+    def __init__(self, program: Program, node: Dot) -> None:
+        parts = groups(node)
+        assert parts is not None  # what is no matrix is not virtual, and reads none
+        batch, rows, columns = parts
+        z0, z1 = batch_dims(batch)
+        dims = node.spec.dims
+        self.outer = prod(dims[d] for d in z0), prod(dims[d] for d in z1)
+        self.own = prod(dims[d] for d in rows), prod(dims[d] for d in columns)
+        self._made = program, node, (z0, z1)
+        self._parts = rows, columns
+
+    def side(self, which: int) -> tuple[ProductMatrix, ProductMatrix]:
+        """The operand and its exponents: 0 for A, 1 for B."""
+        program, node, batch = self._made
+        x, e = ((node.a, node.exponent_a), (node.b, node.exponent_b))[which]
+        parts = (*batch, self._parts[which])
+        return ProductMatrix(program, node, x, parts), ProductMatrix(program, node, e, parts, own=True)
+
+    def exponents(self, which: int) -> ProductMatrix:
+        """Those of a side that is not stored."""
+        program, node, batch = self._made
+        e = (node.exponent_a, node.exponent_b)[which]
+        return ProductMatrix(program, node, e, (*batch, self._parts[which]), own=True)

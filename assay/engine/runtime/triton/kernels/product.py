@@ -188,6 +188,17 @@ def pack(
         tl.store(to + i * following, plane(q, i, COUNT, KARATSUBA, BITS, CARRIER), mask=there & (k < WIDTH)[None, :])
 
 
+@triton.jit
+def rounded_product(total, ea_M, eb_N, PA: tl.constexpr, PB: tl.constexpr):
+    """finish of the sums i64 [M, N] under the exponents of their rows and columns; NaN where one is 129 or more."""
+    # Exponents far below every finite result are clamped, so that their sum cannot wrap.
+    low_a = tl.maximum(ea_M, -1000)[:, None]
+    low_b = tl.maximum(eb_N, -1000)[None, :]
+    is_nan = (ea_M >= 129)[:, None] | (eb_N >= 129)[None, :]
+    shift = tl.minimum(low_a, 129) + tl.minimum(low_b, 129) - (PA + PB - 2)
+    return tl.where(is_nan, float("nan"), finished(total, shift))
+
+
 @triton.jit(do_not_specialize=["node"])
 def product(
     a, b, ea, eb, out, due, weights, left, node, BATCH, M, N, K, next_a, next_b,
@@ -237,11 +248,6 @@ def product(
         if tl.load(due) == node:
             weight_N = tl.load(weights + columns, mask=in_N, other=0)
             tl.atomic_add(left + z * M + rows, tl.sum(total * weight_N[None, :], 1), mask=in_M)
-    # Exponents far below every finite result are clamped, so that their sum cannot wrap.
-    low_a = tl.maximum(ea_M, -1000)[:, None]
-    low_b = tl.maximum(eb_N, -1000)[None, :]
-    is_nan = (ea_M >= 129)[:, None] | (eb_N >= 129)[None, :]
-    shift = tl.minimum(low_a, 129) + tl.minimum(low_b, 129) - (PA + PB - 2)
-    result = tl.where(is_nan, float("nan"), finished(total, shift))
+    result = rounded_product(total, ea_M, eb_N, PA, PB)
     at = (z * M + rows)[:, None] * N + columns[None, :]
     tl.store(out + at, result, mask=in_M[:, None] & in_N[None, :])

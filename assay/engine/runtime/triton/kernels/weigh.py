@@ -9,13 +9,13 @@ from assay.engine.runtime.triton.kernels.arith import quantized
 @triton.jit(do_not_specialize=["node"])
 def weigh(
     x, e, due, weights, out, node, BATCH, ROWS, K, sx0, sx1, sxr, sxk, se0, se1, ser,
-    P: tl.constexpr, ALONG: tl.constexpr, BR: tl.constexpr, BK: tl.constexpr,
+    P: tl.constexpr, ALONG: tl.constexpr, TIMES: tl.constexpr, BR: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """Where due holds `node`: q_P(x, e) weighed, modulo 2^64; elsewhere nothing.
 
-    ALONG: out[z, row] -= sum over k of q[z, row, k] weights[z, k]. Else: out[z, k] += sum over rows of q[z, row, k]
-    weights[row]. x: f32, e: i32, weights and out: i64; strides in elements, the batch's element z at (z div BATCH,
-    z mod BATCH). Grid: blocks of rows, blocks of terms, batch.
+    ALONG: out[z, row] -= TIMES sum over k of q[z, row, k] weights[z, k]. Else: out[z, k] += sum over rows of
+    q[z, row, k] weights[row]. x: f32, e: i32, weights and out: i64; strides in elements, the batch's element z at
+    (z div BATCH, z mod BATCH). Grid: blocks of rows, blocks of terms, batch.
     """
     if tl.load(due) == node:
         row = tl.program_id(0) * BR + tl.arange(0, BR)
@@ -30,7 +30,7 @@ def weigh(
         q = quantized(value, exponent[:, None], P).to(tl.int64)
         if ALONG:
             weight = tl.load(weights + z * K + terms, mask=k < K, other=0)
-            tl.atomic_add(out + z * ROWS + rows, -tl.sum(q * weight[None, :], 1), mask=row < ROWS)
+            tl.atomic_add(out + z * ROWS + rows, -TIMES * tl.sum(q * weight[None, :], 1), mask=row < ROWS)
         else:
             weight = tl.load(weights + rows, mask=row < ROWS, other=0)
             tl.atomic_add(out + z * K + terms, tl.sum(q * weight[:, None], 0), mask=k < K)
