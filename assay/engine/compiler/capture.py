@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from assay.engine.compiler.collector import without_collector
 from assay.engine.compiler.emit import emit
 from assay.engine.compiler.graph import GraphFunction, Traced, trace
 from assay.engine.compiler.ir.strided import Strided, whole
@@ -87,6 +88,7 @@ class CannotLowerError(NumericsError):
     remedy = "Replace these operations by supported ones: docs/adr/0006-capture.md lists them."
 
 
+@without_collector()
 def capture(
     function: GraphFunction,
     lists: Sequence[Sequence[Tensor]],
@@ -171,11 +173,11 @@ def _lower(graph: GraphModule, context: Context) -> list[Any]:
 def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[tuple[str, str, str], None]) -> Any:
     """The result of one operation."""
     assert callable(node.target)
-    arguments: Any = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: known[n])
-    positional: Any = arguments[0]
+    positional, named = _each((node.args, node.kwargs), lambda a: known[a] if isinstance(a, Node) else a)
     if node.target is operator.getitem:
         return _LOST if positional[0] is _LOST else positional[0][positional[1]]
-    flat = torch.utils._pytree.tree_leaves(arguments)
+    flat: list[Any] = []
+    _each((positional, named), flat.append)
     source = str(node.meta.get("stack_trace") or "unknown line")
     rule = RULES.get(node.target)
     if any(a is _LOST for a in flat) and node.target not in _SHAPE_ONLY:
@@ -183,13 +185,13 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
             offenders[(str(node.target), "", source)] = None
         return _LOST
     if _foldable(node, flat):
-        return node.target(*positional, **arguments[1])
+        return node.target(*positional, **named)
     try:
         if rule is None:
             raise Unsupported(_WHY.get(node.target, ""))
         context.node, context.result = node, node.meta["val"]
         context.values.source = source
-        args, kwargs = torch.utils._pytree.tree_map(lambda a: _input(context, a), arguments)
+        args, kwargs = _each((positional, named), lambda a: _input(context, a))
         return rule(context, *args, **kwargs)
     except Unsupported as error:
         offenders[(str(node.target), str(error), source)] = None
@@ -200,6 +202,17 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
         reason = f"it takes more than {MAX_RANK} dimensions (merge or unroll some)"
         offenders[(str(node.target), reason, source)] = None
         return _LOST
+
+
+def _each(arguments: Any, change: Callable[[Any], Any]) -> Any:
+    """Arguments of an operation with everything in their lists changed."""
+    if isinstance(arguments, tuple):
+        return tuple([_each(a, change) for a in arguments])
+    if isinstance(arguments, list):
+        return [_each(a, change) for a in arguments]
+    if isinstance(arguments, dict):
+        return {name: _each(a, change) for name, a in arguments.items()}
+    return change(arguments)
 
 
 def _foldable(node: Node, flat: Sequence[Any]) -> bool:
@@ -232,7 +245,13 @@ def _input(context: Context, a: Any) -> Any:
         raise Unsupported("a parameter that is no input of the function")
     dtype = program_dtype(a.dtype)
     narrow = a.to(TORCH[dtype]) if a.dtype is torch.int64 or a.dtype in SIXTEEN else a
-    if a.numel() and bool((narrow == narrow.flatten()[0]).all()):
+    if a.numel() and _is_uniform(narrow.flatten()):
         word: Literal = number(dtype.value_type, narrow.flatten()[0].item())
         return Fill(dtype, tuple(a.shape), word.word)
     return context.values.const(dtype, tuple(a.shape), to_bytes(narrow))
+
+
+def _is_uniform(x: Tensor) -> bool:
+    """Whether all elements are one number; 0 and -0 are two."""
+    alike = bool((x == x[0]).all())
+    return alike and not (x.dtype.is_floating_point and bool((x.signbit() != x[0].signbit()).any()))

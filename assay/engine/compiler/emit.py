@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from math import prod
 
 from assay.engine.compiler.ir.fusion import OpenMap as FusedMap
-from assay.engine.compiler.ir.fusion import fuse, scalar_program
+from assay.engine.compiler.ir.fusion import fuse
 from assay.engine.compiler.ir.strided import merge_axes, regroup
 from assay.engine.compiler.ir.value import Axis, Literal, Value, ValueRead, full_axis
 from assay.engine.compiler.ir.values import Fill, GraphValues, Tensorlike
-from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import (
     Const,
@@ -50,7 +49,7 @@ def emit(
     ends = [[slot_value(values, tensor, shape, fixed) for tensor, shape in part] for part in outputs]
     flat = [value for part in ends for value in part]
     live = _live(values, flat, sum(inputs))
-    maps = fuse(values, live, flat)
+    maps = fuse(live, flat)
     nodes: list[Node] = []
     numbers: dict[int, int] = {}
     consts: dict[Digest, bytes] = {}
@@ -165,11 +164,12 @@ def _node(
             stream, key, step = value.attributes
             return Random(spec, stream, numbers[key], numbers[step])
         case "pointwise":
-            built = maps[value.number].build(values)
+            built = maps[value.number].build()
             if built is None:
                 raise InvariantError("A fused map cannot be written.")
-            program, used = scalar_program(built)
-            return _map(value, program, used, numbers, keep=keep)
+            written, found = built
+            code, used = written.code
+            return _map(value, code, [found[k] for k in used], numbers, keep=keep)
     dims, red = value.dims, value.red
     reads: Sequence[ValueRead] = value.reads
     if not keep and value.kind not in ("gather", "rank"):
@@ -197,13 +197,11 @@ def _node(
     raise InvariantError(f"Values of kind {value.kind} have no node.")
 
 
-def _map(
-    value: Value, program: ScalarProgram, reads: Sequence[ValueRead], numbers: dict[int, int], *, keep: bool
-) -> Map:
+def _map(value: Value, code: bytes, reads: Sequence[ValueRead], numbers: dict[int, int], *, keep: bool) -> Map:
     dims = value.dims
     if not keep:
         dims, reads = _merged(dims, 0, reads, 0)
-    return Map(TensorSpec(value.dtype, dims), tuple(_operand(r, numbers) for r in reads), program.encode())
+    return Map(TensorSpec(value.dtype, dims), tuple(_operand(r, numbers) for r in reads), code)
 
 
 def _merged(

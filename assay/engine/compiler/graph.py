@@ -9,29 +9,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.fx._symbolic_trace as symbolic_trace
 import torch.fx.traceback as fx_traceback
 from torch import Tensor
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
-from torch.fx import GraphModule, Interpreter, Node
+from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.engine.compiler import lowering  # noqa: F401 - fills the table of rules
+from assay.engine.compiler.as_traced import like_fx, one_way
+from assay.engine.compiler.collector import without_collector
 from assay.engine.compiler.decompositions import decompositions
 from assay.engine.compiler.hidden.graphs import first_difference
 from assay.engine.compiler.hidden.guard import traced_alike
 from assay.engine.compiler.hidden.lines import calling_line, came_through, here, where
-from assay.engine.compiler.hidden.surroundings import uncompiled
 from assay.engine.compiler.known import KnownValues
-from assay.engine.compiler.tape import NotOnTape, Signatures, Tape
+from assay.engine.compiler.modes import DEVICE, QuickMode, device_of
+from assay.engine.compiler.tape import Tape
+from assay.engine.compiler.tape_parts import NotOnTape, Signatures
 from assay.engine.compiler.written.calls import WrittenOut
-from assay.engine.compiler.written.conversions import kept_as_they_are
-from assay.protocol.errors import AssayError, UserError
+from assay.protocol.errors import AssayError, InvariantError, UserError
 
 GraphFunction = Callable[..., Sequence[Sequence[Tensor]]]
 """A pure function from lists of tensors to lists of tensors."""
@@ -76,11 +75,13 @@ class _Calls(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _GradientLines(TorchDispatchMode):
+class _GradientLines(QuickMode):
     """Notes for every operation of a backward pass the forward line whose gradient it computes."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs the operation with its line noted."""
+        if func is DEVICE:
+            return device_of(args[0])
         node = torch._C._current_autograd_node()
         metadata: Any = {} if node is None else node.metadata
         # Anomaly mode keeps here what `current_meta` said when autograd recorded the forward call.
@@ -90,24 +91,27 @@ class _GradientLines(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@contextmanager
-def _without_onednn() -> Iterator[None]:
-    """oneDNN's recurrent layers are one opaque operation each; without it they are products and gates."""
-    before = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)
-    try:
-        yield
-    finally:
-        torch._C._set_mkldnn_enabled(before)
+def _run(graph: GraphModule, tensors: Sequence[Tensor]) -> Any:
+    """The operations of a graph, each under its source line, on tensors of a functionalization.
 
-
-class _WithConstants(Interpreter):
-    """Runs a graph under functionalization, which otherwise overlooks what is made of constants and written to."""
-
-    def get_attr(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """The constant, as functionalization wraps tensors."""
-        held = super().get_attr(target, args, kwargs)
-        return torch._to_functional_tensor(held) if isinstance(held, Tensor) else held
+    Constants are wrapped as its tensors are: else it would overlook what is made of constants and written to.
+    """
+    known: dict[Node, Any] = {}
+    supply = iter(tensors)
+    for node in graph.graph.nodes:
+        match node.op:
+            case "placeholder":
+                known[node] = next(supply)
+            case "get_attr":
+                held = getattr(graph, str(node.target))
+                known[node] = torch._to_functional_tensor(held) if isinstance(held, Tensor) else held
+            case "call_function":
+                fx_traceback.current_meta["stack_trace"] = node.meta.get("stack_trace")
+                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), known.__getitem__)
+                known[node] = node.target(*args, **kwargs)
+            case "output":
+                return torch.fx.node.map_arg(node.args[0], known.__getitem__)
+    raise InvariantError("A graph has no output.")
 
 
 def _make_graph(function: Callable[..., Any], tensors: Sequence[Tensor]) -> GraphModule:
@@ -140,6 +144,7 @@ def _reason(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
+@without_collector()
 def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
     """The graph of one call on tensors like these (shapes and types count, values do not).
 
@@ -171,7 +176,7 @@ def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
     signatures = Signatures()
 
     def taped(keeps_lines: bool) -> Tape:
-        with _tracing(keeps_lines), _like_fx():
+        with _tracing(keeps_lines), like_fx():
             lines = _GradientLines() if keeps_lines else nullcontext()
             return _tape(flat, tensors, signatures, _Calls(keeps_lines), lines)
 
@@ -190,8 +195,8 @@ def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
     writing = [node for node in graph.graph.nodes if _writes(node)]
     _check_writes(writing)
     if writing:
-        # Operations in place become ordinary ones; the interpreter carries each node's source line over.
-        pure = torch.func.functionalize(_WithConstants(graph).run, remove="mutations")
+        # Operations in place become ordinary ones; each keeps its source line.
+        pure = torch.func.functionalize(lambda *given: _run(graph, given), remove="mutations")
         with _tracing(keeps_lines=True):
             try:
                 graph = _tape(pure, tensors, signatures).graph()
@@ -222,25 +227,12 @@ def _tapes_part(one: Tape, other: Tape) -> tuple[Node | None, str] | None:
 
 
 @contextmanager
-def _like_fx() -> Iterator[None]:
-    """What asks whether it is traced is told so, as under `make_fx`."""
-    before, symbolic_trace._is_fx_tracing_flag = symbolic_trace._is_fx_tracing_flag, True
-    try:
-        yield
-    finally:
-        symbolic_trace._is_fx_tracing_flag = before
-
-
-@contextmanager
 def _tracing(keeps_lines: bool) -> Iterator[None]:
     """PyTorch's modes while a function is traced, and its errors in our words. Raises UserError (NotCapturable)."""
     try:
         with (
             warnings.catch_warnings(),
-            sdpa_kernel(SDPBackend.MATH),
-            _without_onednn(),
-            uncompiled(),
-            kept_as_they_are(),
+            one_way(),
             torch.autograd.set_detect_anomaly(keeps_lines, check_nan=False),
             fx_traceback.preserve_node_meta(keeps_lines),
         ):

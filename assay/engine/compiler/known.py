@@ -7,14 +7,17 @@ values (places of a mask, numbers of a tensor), it answers; the graph gets the p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.weak import WeakIdKeyDictionary
+
+from assay.engine.compiler.modes import DEVICE, QuickMode, device_of
 
 aten = torch.ops.aten
 
@@ -63,7 +66,7 @@ _ASKED = frozenset(
 _INDEXED = frozenset({aten.index.Tensor, aten.index_put.default, aten.index_put_.default})
 
 
-class KnownValues(TorchDispatchMode):
+class KnownValues(QuickMode):
     """Follows what is computed from constants, and answers for it where a trace has no values."""
 
     def __init__(self) -> None:
@@ -73,6 +76,8 @@ class KnownValues(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs an operation, or answers for it."""
+        if func is DEVICE:
+            return device_of(args[0])
         kwargs = kwargs or {}
         if func is aten._local_scalar_dense.default:
             found = self._known(args[0])
@@ -96,17 +101,13 @@ class KnownValues(TorchDispatchMode):
         """The value of a tensor, where it is known; a parameter's is not."""
         if not isinstance(t, Tensor) or t.requires_grad:
             return None
-        if _memory(t) in self._written or t.numel() > _MOST:
-            return None
-        if isinstance(t, FakeTensor):
-            found: Tensor | None = self._values.get(t)
-            return found
-        return t if type(t) is Tensor else None
+        found: Tensor | None = self._values.get(t) if isinstance(t, FakeTensor) else t if type(t) is Tensor else None
+        # What is written to is asked last: most tensors are none that is followed.
+        return None if found is None or t.numel() > _MOST or _memory(t) in self._written else found
 
     def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
         """What an operation on known tensors gives; None where one of them is not known."""
-        leaves = [a for a in tree_leaves((args, kwargs)) if isinstance(a, Tensor)]
-        if any(self._known(a) is None for a in leaves):
+        if any(self._known(a) is None for a in _tensors((args, kwargs))):
             return None
         real, named = tree_map(lambda a: self._known(a) if isinstance(a, Tensor) else a, (args, kwargs))
         with _disable_current_modes():
@@ -118,7 +119,7 @@ class KnownValues(TorchDispatchMode):
         is_exact = func in _MADE or func in _MOVED or not result.dtype.is_floating_point
         if not is_exact or torch.Tag.nondeterministic_seeded in func.tags:
             return
-        if func not in _MADE and not any(isinstance(a, Tensor) for a in tree_leaves((args, kwargs))):
+        if func not in _MADE and next(_tensors((args, kwargs)), None) is None:
             return
         found = self._computed(func, args, kwargs)
         if found is not None and found.shape == result.shape:
@@ -150,6 +151,15 @@ class KnownValues(TorchDispatchMode):
             value = self._known(index) if is_mask else None
             places += [index] if value is None else list(_places(value))
         return (x, places, *rest)
+
+
+def _tensors(arguments: Any) -> Iterator[Tensor]:
+    """The tensors among arguments and in their lists."""
+    if isinstance(arguments, Tensor):
+        yield arguments
+    elif isinstance(arguments, list | tuple | dict):
+        for a in arguments.values() if isinstance(arguments, dict) else arguments:
+            yield from _tensors(a)
 
 
 def _places(mask: Tensor, shape: torch.Size | None = None) -> tuple[Tensor, ...]:

@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from assay.engine import ops
 from assay.engine.compiler.hidden.lines import checkpoint_call, here
+from assay.engine.compiler.modes import DEVICE, QuickMode, device_of
 from assay.protocol.errors import NumericsError
 
 aten = torch.ops.aten
@@ -31,7 +31,7 @@ _BITS = 24
 """A word's top 24 bits are exact in f32: uniform numbers are multiples of 2^-24."""
 
 
-class Randomness(TorchDispatchMode):
+class Randomness(QuickMode):
     """While active, random operations of PyTorch draw Philox words under key i32 [2] and step i32 [2].
 
     first_stream: of the first draw; `stream` is the next free one. While `is_closed` nothing may be drawn.
@@ -65,6 +65,8 @@ class Randomness(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Replaces what draws at random; passes on all else."""
+        if func is DEVICE:
+            return device_of(args[0])
         replacement = _REPLACED.get(func)
         if replacement is not None:
             if self.is_closed:
@@ -136,6 +138,16 @@ def _integers(mode: Randomness, low: int, high: int, size: Sequence[int], dtype:
         raise NumericsError(f"{high - low} different random integers have no form.", remedy="Ask for fewer than 2^31.")
     drawn: Tensor = ops.mulhi_u32(mode.words(size), torch.tensor(high - low, dtype=torch.int32))
     return (drawn + low).to(dtype or torch.int64)
+
+
+def _with(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A draw that takes a generator, for which None is given: libraries hand on what they were not given."""
+
+    def drawn(mode: Randomness, *args: Any, generator: Any = None, **kwargs: Any) -> Tensor:
+        _no_generator(generator)
+        return draw(mode, *args, **kwargs)
+
+    return drawn
 
 
 def _randint(mode: Randomness, high: int, size: Sequence[int], *, dtype: Any = None, **_: Any) -> Tensor:
@@ -211,6 +223,11 @@ _REPLACED: dict[Any, Callable[..., Any]] = {
     aten.randint.low: _randint_low,
     aten.randint_like.default: _randint_like,
     aten.randperm.default: _randperm,
+    aten.rand.generator: _with(_rand),
+    aten.randn.generator: _with(_randn),
+    aten.randint.generator: _with(_randint),
+    aten.randint.low_generator: _with(_randint_low),
+    aten.randperm.generator: _with(_randperm),
     aten.uniform_.default: _uniform_in_place,
     aten.normal_.default: _normal_in_place,
     aten.normal.Tensor_Tensor: _normal,

@@ -7,9 +7,7 @@ after the first. It takes plain operations only: what it cannot take is traced b
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,56 +15,16 @@ import torch.fx.traceback as fx_traceback
 from torch import Tensor
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx import Graph, GraphModule, Node
-from torch.fx.experimental.proxy_tensor import make_fx
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.fx import GraphModule
 
-from assay.engine.compiler.decompositions import decompositions
-from assay.engine.compiler.lowering.registry import RULES
+from assay.engine.compiler.modes import DEVICE, QuickMode, device_of
+from assay.engine.compiler.tape_parts import ConstantNumber, NotOnTape, Signatures, Taped, TensorNumber
+from assay.engine.compiler.tape_writing import TapeWriter
 
 _PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
-class NotOnTape(Exception):
-    """Raised where an operation is none that a tape takes; never seen by a user."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ref:
-    """A tensor of the tape, by its number: inputs first, then what operations make or write."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Constant:
-    """A tensor with values, by its number among those of the tape."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Taped:
-    """One operation. arguments: (positional, named), tensors by reference, numbers with their types."""
-
-    func: OpOverload
-    arguments: Any
-    results: tuple[int | None, ...]
-    """Numbers of the tensors of its result, in order, then of those that it writes."""
-    is_sequence: bool
-
-
-@dataclass
-class Signatures:
-    """What is known of operations by their signatures, shared by the tapes of one function."""
-
-    results: dict[Any, list[Any]] = field(default_factory=dict)
-    templates: dict[Any, GraphModule] = field(default_factory=dict)
-    kept: list[Tensor] = field(default_factory=list)
-    """Constants that signatures name by identity, which no other tensor may take over."""
-
-
-class Tape(TorchDispatchMode):
+class Tape(QuickMode):
     """While active, operations are put down; inputs are `inputs`, of the fake tensor mode `fakes`.
 
     Raises (inside the block):
@@ -76,7 +34,7 @@ class Tape(TorchDispatchMode):
     def __init__(self, fakes: FakeTensorMode, inputs: Sequence[FakeTensor], signatures: Signatures) -> None:
         super().__init__()
         self._fakes, self._signatures = fakes, signatures
-        self.operations: list[_Taped] = []
+        self.operations: list[Taped] = []
         self.lines: list[str | None] = []
         self.constants: list[Tensor] = []
         self._fake_values: list[FakeTensor] = []
@@ -97,9 +55,9 @@ class Tape(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Puts an operation down and gives its result."""
+        if func is DEVICE:
+            return device_of(args[0])
         kwargs = kwargs or {}
-        if func is torch.ops.prim.device.default:
-            return args[0].fake_device if isinstance(args[0], FakeTensor) else args[0].device
         if not isinstance(func, OpOverload) or torch.Tag.inplace_view in func.tags:
             raise NotOnTape
         described = self._described(args), tuple((k, self._described(v)) for k, v in kwargs.items())
@@ -114,7 +72,7 @@ class Tape(TorchDispatchMode):
             raise NotOnTape
         numbers = [None if t is None else self._put(t) for t in (*parts, *written)]
         is_sequence = isinstance(result, list | tuple)
-        self.operations.append(_Taped(func, described, tuple(numbers), is_sequence))
+        self.operations.append(Taped(func, described, tuple(numbers), is_sequence))
         self.lines.append(fx_traceback.current_meta.get("stack_trace"))
         self._keys.append(key)
         return result
@@ -130,13 +88,13 @@ class Tape(TorchDispatchMode):
         if isinstance(a, Tensor):
             known = self._numbers.get(id(a))
             if known is not None:
-                return _Ref(known)
+                return TensorNumber(known)
             if isinstance(a, FakeTensor) or type(a) not in (Tensor, torch.nn.Parameter, torch.nn.Buffer):
                 raise NotOnTape
             if id(a) not in self._constant_numbers:
                 self._constant_numbers[id(a)] = len(self.constants)
                 self.constants.append(a)
-            return _Constant(self._constant_numbers[id(a)])
+            return ConstantNumber(self._constant_numbers[id(a)])
         if isinstance(a, list | tuple):
             return tuple([self._described(x) for x in a])
         if not isinstance(a, _PLAIN):
@@ -145,17 +103,17 @@ class Tape(TorchDispatchMode):
 
     def _signed(self, described: Any, tensors: list[Tensor]) -> Any:
         """A description with tensors by their shapes and memory instead of their numbers; `tensors` gets them."""
-        if isinstance(described, _Ref):
+        if isinstance(described, TensorNumber):
             t = self._fake_values[described.number]
             tensors.append(t)
             same = next(k for k, other in enumerate(tensors) if other is t)
             return same, self._layouts[described.number]
-        if isinstance(described, _Constant):
+        if isinstance(described, ConstantNumber):
             # By identity, not by number: other tapes of the function have other constants.
             constant = self.constants[described.number]
             tensors.append(constant)
             self._signatures.kept.append(constant)
-            return _Constant, id(constant)
+            return ConstantNumber, id(constant)
         return tuple([self._signed(x, tensors) for x in described]) if isinstance(described, tuple) else described
 
     def _written(self, func: OpOverload, args: Any, kwargs: Any) -> list[FakeTensor]:
@@ -197,7 +155,7 @@ class Tape(TorchDispatchMode):
 
     def graph(self) -> GraphModule:
         """The graph of the tape in core operations."""
-        return _Writer(self._signatures, self._fake_values, self.constants).written(
+        return TapeWriter(self._signatures, self._fake_values, self.constants).written(
             self._given, list(zip(self.operations, self.lines, self._keys, strict=True)), self._outputs
         )
 
@@ -256,143 +214,3 @@ def _again(fakes: FakeTensorMode, recipe: Sequence[Any], tensors: Sequence[Tenso
                 plain.set_(tensors[shared].untyped_storage(), offset, shape, stride)
         made.append(FakeTensor(fakes, plain, torch.device("cpu")))
     return made[0] if kind is None else kind(made)
-
-
-class _Writer:
-    """Writes a tape's operations into a graph: those with a rule as they are, others as their decompositions."""
-
-    def __init__(self, signatures: Signatures, fakes: Sequence[FakeTensor], constants: Sequence[Tensor]) -> None:
-        self._templates, self._fakes, self._constants = signatures.templates, fakes, constants
-        self._root, self._graph = torch.nn.Module(), Graph()
-        self._known: dict[int, Node | None] = {}
-        self._attributes: dict[int, str] = {}
-        self._table: Mapping[OpOverload, Callable[..., Any]] = decompositions()
-
-    def written(
-        self, given: int, operations: Sequence[tuple[_Taped, str | None, Any]], outputs: Sequence[Any]
-    ) -> GraphModule:
-        """The graph of a tape with this many inputs."""
-        for k in range(given):
-            node = self._graph.placeholder(f"arg{k}_1")
-            node.meta["val"] = self._fakes[k]
-            self._known[k] = node
-        for operation, line, key in operations:
-            before = len(self._graph.nodes)
-            if operation.func in RULES and operation.func not in self._table:
-                self._direct(operation)
-            else:
-                self._decomposed(operation, key)
-            if line is not None and len(self._graph.nodes) > before:
-                self._mark(line, len(self._graph.nodes) - before)
-        self._graph.output(tuple(self._argument(o) for o in outputs))
-        return GraphModule(self._root, self._graph)
-
-    def _mark(self, line: str, count: int) -> None:
-        node = self._graph._root.prev
-        for _ in range(count):
-            node.meta["stack_trace"] = line
-            node = node.prev
-
-    def _argument(self, described: Any) -> Any:
-        match described:
-            case _Ref():
-                return self._known[described.number]
-            case _Constant():
-                return self._attribute(self._constants[described.number])
-            case (type() as kind, value):
-                return float.fromhex(value) if kind is float else value
-            case tuple():
-                return [self._argument(x) for x in described]
-        raise NotOnTape
-
-    def _attribute(self, value: Any) -> Node:
-        if id(value) not in self._attributes:
-            self._attributes[id(value)] = name = f"_constant{len(self._attributes)}"
-            setattr(self._root, name, value)
-        node = self._graph.get_attr(self._attributes[id(value)])
-        node.meta["val"] = value
-        return node
-
-    def _direct(self, operation: _Taped) -> None:
-        positional, named = operation.arguments
-        arguments = tuple(self._argument(a) for a in positional)
-        node = self._graph.call_function(operation.func, arguments, {k: self._argument(v) for k, v in named})
-        values = [None if n is None else self._fakes[n] for n in operation.results]
-        if not operation.is_sequence:
-            node.meta["val"] = values[0]
-            self._known.update({n: node for n in operation.results if n is not None})
-            return
-        node.meta["val"] = tuple(values)
-        for k, n in enumerate(operation.results):
-            if n is not None:
-                part = self._graph.call_function(operator.getitem, (node, k))
-                part.meta["val"] = values[k]
-                self._known[n] = part
-
-    def _decomposed(self, operation: _Taped, key: Any) -> None:
-        numbers: list[int] = []
-        _collect(operation.arguments, numbers)
-        if key is None:
-            raise NotOnTape
-        template = self._templates.get(key)
-        if template is None:
-            template = self._templates[key] = self._template(operation, numbers)
-        inner: dict[Node, Any] = {}
-        supply = iter(numbers)
-        for node in template.graph.nodes:
-            match node.op:
-                case "placeholder":
-                    inner[node] = self._known[next(supply)]
-                case "get_attr":
-                    inner[node] = self._attribute(getattr(template, str(node.target)))
-                case "call_function":
-                    inner[node] = self._graph.node_copy(node, lambda n: inner[n])
-                    inner[node].meta = {k: v for k, v in node.meta.items() if k == "val"}
-                case "output":
-                    for n, end in zip(operation.results, node.args[0], strict=True):
-                        if n is not None:
-                            self._known[n] = None if end is None else inner[end]
-
-    def _template(self, operation: _Taped, numbers: Sequence[int]) -> GraphModule:
-        """The operation alone, traced."""
-        positional, named = operation.arguments
-
-        def alone(*tensors: Tensor) -> list[Any]:
-            supply = dict(zip(numbers, tensors, strict=True))
-            args = [_filled(a, supply, self._constants) for a in positional]
-            kwargs = {k: _filled(v, supply, self._constants) for k, v in named}
-            written = [
-                given
-                for k, a in enumerate(operation.func._schema.arguments)
-                if a.alias_info is not None and a.alias_info.is_write
-                for given in [args[k] if k < len(args) else kwargs.get(a.name)]
-                if given is not None
-            ]
-            result = operation.func(*args, **kwargs)
-            return [*(result if operation.is_sequence else [result]), *written]
-
-        trace = make_fx(alone, decomposition_table=self._table, tracing_mode="fake", _allow_non_fake_inputs=True)
-        return trace(
-            *(torch.empty_strided(t.shape, t.stride(), dtype=t.dtype) for t in map(self._fakes.__getitem__, numbers))
-        )
-
-
-def _collect(described: Any, numbers: list[int]) -> None:
-    """The numbers of the tensors in a description, each once, in order."""
-    if isinstance(described, _Ref):
-        if described.number not in numbers:
-            numbers.append(described.number)
-    elif isinstance(described, tuple):
-        for x in described:
-            _collect(x, numbers)
-
-
-def _filled(described: Any, tensors: Mapping[int, Tensor], constants: Sequence[Tensor]) -> Any:
-    match described:
-        case _Ref():
-            return tensors[described.number]
-        case _Constant():
-            return constants[described.number]
-        case (type() as kind, value):
-            return float.fromhex(value) if kind is float else value
-    return [_filled(x, tensors, constants) for x in described]

@@ -285,6 +285,18 @@ def test_random_words_and_gathers_come_from_the_markers():
     assert Executor(program).run([tensors])[0][0].equal(f(*tensors)[0])
 
 
+@pytest.mark.parametrize("words", [[0, 0], [5, 5], [1, -2]])
+def test_a_constant_key_draws_as_any_other(words: list[int]):
+    key, step = torch.tensor(words, dtype=torch.int32), torch.tensor([3, 0], dtype=torch.int32)
+    assert run_captured(lambda s: (ops.random_words(key, s, 7, 5),), step)[0].equal(ops.random_words(key, step, 7, 5))
+
+
+@pytest.mark.parametrize("zeros", [[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0]])
+def test_signs_of_constant_zeros_are_kept(zeros: list[float]):
+    held = torch.tensor(zeros)
+    assert run_captured(lambda x: (x / held,), torch.ones(2))[0].equal(1.0 / held)
+
+
 def test_a_value_that_is_passed_through_is_the_input_itself():
     program = captured(lambda x, y: (x, y + 1.0, x), X, Y).program
     outputs = [n for n in program.nodes if isinstance(n, Output)]

@@ -140,7 +140,7 @@ def test_every_command_that_computes_takes_a_device() -> None:
             if any("--device" in parameter.opts for parameter in inner.params):
                 takes.add(f"{name} {below}".strip())
     actors_ = {f"{role} start" for role in ("solver", "verifier", "whistleblower")}
-    benches = {f"bench {verb}" for verb in ("step", "quality", "moments", "multiplier")}
+    benches = {f"bench {verb}" for verb in ("step", "quality", "moments", "multiplier", "ulp", "witness")}
     others = {"demo", "conformance", "post", "dispute watch", "model pull", "program check", "program capture"}
     assert takes >= actors_ | benches | others
 

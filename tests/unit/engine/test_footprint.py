@@ -136,6 +136,23 @@ def resident() -> int:
 ROWS, COLUMNS = 1 << 11, 1 << 10
 
 
+def by_index(b: ProgramBuilder, x: Ref, rows: int) -> Ref:
+    """The rows of x added to few of many rows, as the gradient of an embedding is."""
+    terms, width = x.dims
+    index = b.const(TensorSpec(I32, (terms,)), struct.pack(f"<{terms}i", *(k * 7 % rows for k in range(terms))))
+    exponent = b.const(TensorSpec(I32, (rows,)), struct.pack(f"<{rows}i", *[3] * rows))
+    turned = x.permute(1, 0).unsqueeze(0).expand(rows, width, terms)
+    by_term = index.unsqueeze(0).unsqueeze(0).expand(rows, width, terms)
+    return b.scatter_sum(turned, by_term, exponent.unsqueeze(1).expand(rows, width), (rows, width), (terms,))
+
+
+def test_the_gradient_of_a_large_embedding_takes_as_much_as_it_has_elements():
+    b = ProgramBuilder([[TensorSpec(F32, (256, 768))]])
+    program = b.build([[by_index(b, b.input(0, 0), 50_257)]])
+    for stock in (None, footprint.left_to_stock(program)):
+        assert footprint.needed(program, stock)[0] < 12 * 4 * 50_257 * 768
+
+
 def programs() -> dict[str, Callable[[ProgramBuilder, Ref], Ref]]:
     """Nodes over an input of 8 MiB, so that what they take is far above what Python takes beside."""
     whole = (ROWS, COLUMNS)
@@ -151,6 +168,7 @@ def programs() -> dict[str, Callable[[ProgramBuilder, Ref], Ref]]:
         "max of a window": lambda b, x: b.max(x.pad(1, 0, 1, 0), 1),
         "sum": lambda b, x: b.sum(x, 1),
         "sum of columns": lambda b, x: b.sum(x.permute(1, 0), 1),
+        "sum by index, an exponent per row": lambda b, x: by_index(b, x, ROWS // 2),
         "sum under another exponent": lambda b, x: b.sum(x, 1, b.const(TensorSpec(I32, ()), exponent).expand(ROWS)),
     }
 

@@ -38,7 +38,7 @@ def test_an_operation_that_a_package_calls_is_refused_at_the_users_line(tmp_path
     (tmp_path / "package.py").write_text("import torch\n\ndef layer(x):\n    return torch.fft.fft(x).real\n")
     monkeypatch.setattr(lines, "INSTALLED", (f"{tmp_path}/",))
     monkeypatch.syspath_prepend(str(tmp_path))
-    for cached in (lines.short, lines.is_library):
+    for cached in (lines.short, lines.is_library, lines.installed_at):
         cached.cache_clear()
     import package
 
@@ -46,6 +46,29 @@ def test_an_operation_that_a_package_calls_is_refused_at_the_users_line(tmp_path
         captured(lambda x: (package.layer(x),), torch.zeros(4))
     assert "_fft_r2c.default at tests/unit/engine/test_lines.py:" in caught.value.message
     assert "(in package.py:4)" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("/usr/lib/python3/dist-packages/six.py", "/usr/lib/python3/dist-packages/"),
+        ("/own/.venv/lib/python3.12/site-packages/timm/a.py", "/own/.venv/lib/python3.12/site-packages/"),
+        ("/own/vendored.zip/models/net.py", "/own/vendored.zip/"),
+        ("/own/train.py", ""),
+        ("<string>", ""),
+    ],
+)
+def test_packages_are_known_wherever_they_are_installed(path: str, folder: str):
+    assert lines.installed_at(path) == folder
+
+
+def test_a_folder_of_the_module_path_that_lists_packages_holds_packages(tmp_path: Path, monkeypatch):
+    packages, own = tmp_path / "packages", tmp_path / "own"
+    (packages / "net-1.0.dist-info").mkdir(parents=True)
+    (packages / "net-1.0.dist-info" / "RECORD").touch()
+    monkeypatch.setattr(lines.sys, "path", [str(own), f"{packages}/"])
+    assert lines.installed_at(f"{packages}/net/layer.py") == f"{packages}/"
+    assert lines.installed_at(f"{own}/net/layer.py") == ""
 
 
 def test_a_function_is_named_by_where_it_is_written():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay.engine.compiler import graph, tape
+from assay.engine.compiler import graph, tape_parts, tape_writing
 from assay.engine.compiler.capture import Captured, capture
+from assay.engine.compiler.collector import without_collector
+from assay.engine.compiler.ir import fusion
 from assay.protocol.errors import UserError
 from assay.protocol.program.programfile import encode_program
 
+LSTM = nn.LSTM(6, 6, bias=False)
 MASK, OTHER_MASK = torch.ones(6, 6).tril().bool(), torch.ones(6, 6).triu().bool()
 
 
@@ -69,7 +73,7 @@ def of(function: Callable[..., Any]) -> Captured:
 
 def forbidden(*_: Any, **__: Any) -> Any:
     """Stands for a tracer that must not be asked."""
-    raise tape.NotOnTape
+    raise tape_parts.NotOnTape
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -90,7 +94,7 @@ def test_layers_that_are_alike_are_worked_out_once(count: int, monkeypatch: pyte
     layers = nn.ModuleList(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True) for _ in range(count))
     given = [p.detach() for p in layers.parameters()]
     asked: list[int] = []
-    make_fx = tape.make_fx
+    make_fx = tape_writing.make_fx
 
     def counting(*args: Any, **kwargs: Any) -> Any:
         asked.append(1)
@@ -112,9 +116,54 @@ def test_layers_that_are_alike_are_worked_out_once(count: int, monkeypatch: pyte
             )
         return (torch.autograd.grad(loss, leaves),)
 
-    monkeypatch.setattr(tape, "make_fx", counting)
+    monkeypatch.setattr(tape_writing, "make_fx", counting)
     capture(step, [given, [torch.zeros(3, 5, 8)]])
     assert 0 < len(asked) <= 40, asked
+
+
+def lstm_of(steps: int, x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+    """Gradients of an LSTM, whose gates are added up in place, in parts of one tensor."""
+    leaves = [w.repeat(4, 1).requires_grad_() for w in (w, w + 1.0)]
+    with torch.enable_grad():
+        states = torch.func.functional_call(
+            LSTM, {"weight_ih_l0": leaves[0], "weight_hh_l0": leaves[1]}, (x.repeat(steps, 1, 1),)
+        )
+        return torch.autograd.grad(states[0].square().sum(), leaves)
+
+
+def test_steps_that_are_alike_are_worked_out_once_wherever_they_lie(monkeypatch: pytest.MonkeyPatch):
+    torch.manual_seed(0)
+    asked: list[int] = []
+    make_fx = tape_writing.make_fx
+    monkeypatch.setattr(tape_writing, "make_fx", lambda *a, **k: asked.append(1) or make_fx(*a, **k))
+    of(lambda x, w: lstm_of(4, x, w))
+    few, written = len(asked), fusion._written.cache_info().misses
+    of(lambda x, w: lstm_of(9, x, w))
+    assert len(asked) == 2 * few
+    assert fusion._written.cache_info().misses <= written + 4
+
+
+def test_a_program_is_the_same_where_every_step_is_worked_out_anew(monkeypatch: pytest.MonkeyPatch):
+    torch.manual_seed(0)
+    taken = of(lambda x, w: lstm_of(4, x, w))
+    monkeypatch.setattr(tape_writing, "_anywhere", lambda key: key)
+    monkeypatch.setattr(fusion, "_written", fusion._written.__wrapped__)
+    anew = of(lambda x, w: lstm_of(4, x, w))
+    assert encode_program(taken.program) == encode_program(anew.program)
+    assert taken.sources == anew.sources
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_the_collector_of_cycles_is_on_after_a_capture_where_it_was_before(is_on: bool):
+    before = gc.isenabled()
+    try:
+        (gc.enable if is_on else gc.disable)()
+        with pytest.raises(ValueError, match="within"), without_collector():
+            assert not gc.isenabled()
+            raise ValueError("within")
+        assert gc.isenabled() == is_on
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 class _StepCarrier(nn.Module):

@@ -1,4 +1,4 @@
-"""Clocks, entropy, files and generators: calls whose results no state determines, refused at the user's line."""
+"""Clocks, entropy, files, databases, queues, generators: calls with results in no state, refused at the user's line."""
 
 from __future__ import annotations
 
@@ -24,8 +24,20 @@ _DRAWS: Final = frozenset({"random", "getrandbits", "seed"})
 _INPUT: Final = frozenset({"open", "input"})
 _BELOW_TORCH: Final = frozenset({"numpy", "sympy", "mpmath"})
 """Packages that PyTorch itself calls while it traces."""
-_NAMES: Final = _CLOCKS | _ENTROPY | _DRAWS | _INPUT
-_OF: Final = {"time": _CLOCKS, "posix": _ENTROPY, "builtins": _INPUT, "_io": _INPUT, "io": _INPUT}
+_FROM_PIPES: Final = frozenset({"read", "pread", "readv", "lseek"})
+_OF: Final = {"time": _CLOCKS, "posix": _ENTROPY | _FROM_PIPES, "builtins": _INPUT, "_io": _INPUT, "io": _INPUT}
+_TAKEN_FROM: Final = {
+    ("_queue", "SimpleQueue"): frozenset({"get", "get_nowait", "qsize", "empty"}),
+    **dict.fromkeys(
+        [("_io", kind) for kind in ("TextIOWrapper", "BufferedReader", "BufferedRandom", "FileIO")],
+        frozenset({"read", "read1", "readline", "readlines", "readinto", "readall", "peek", "tell"}),
+    ),
+    ("sqlite3", "Connection"): frozenset({"execute", "executemany", "executescript"}),
+    ("sqlite3", "Cursor"): frozenset({"execute", "executemany", "executescript", "fetchone", "fetchmany", "fetchall"}),
+    ("_socket", "socket"): frozenset({"recv", "recv_into", "recvfrom"}),
+}
+"""Types of C that hold what no record sees, and what of them tells of it."""
+_NAMES: Final = _CLOCKS | _ENTROPY | _DRAWS | _INPUT | _FROM_PIPES | frozenset[str]().union(*_TAKEN_FROM.values())
 
 
 def _what(function: Any) -> str | None:
@@ -38,6 +50,9 @@ def _what(function: Any) -> str | None:
         return f"{owner.__name__}.{name}"
     if isinstance(owner, random.Random) and name in _DRAWS:
         return f"random.{name}"
+    for kind in type(owner).__mro__:
+        if name in _TAKEN_FROM.get((str(kind.__module__), kind.__name__), ()):
+            return f"{kind.__name__}.{name}"
     return None
 
 

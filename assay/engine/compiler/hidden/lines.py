@@ -21,6 +21,8 @@ _LIBRARIES = (str(Path(torch.__file__).resolve().parent) + os.sep, str(_ENGINE) 
 _OWN = (str(_ENGINE.parent / "training") + os.sep,)
 _STDLIB = str(Path(os.__file__).resolve().parent) + os.sep
 INSTALLED = tuple({sysconfig.get_path("purelib") + os.sep, sysconfig.get_path("platlib") + os.sep})
+_PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
+_ARCHIVES = frozenset({".zip", ".whl", ".egg", ".pyz", ".pex"})
 _CHECKPOINT = os.path.realpath(torch.utils.checkpoint.__file__)
 
 
@@ -44,8 +46,30 @@ def _is_own(path: str) -> bool:
     return os.path.realpath(path).startswith(_OWN)
 
 
-def _is_installed(path: str) -> bool:
-    return path.startswith(INSTALLED)
+@cache
+def installed_at(path: str) -> str:
+    """The folder or archive of installed packages that a file lies in, with its separator; "" where it is the user's.
+
+    Besides this Python's own: every folder for packages (of the user, of Debian, of an environment below), archives,
+    and folders of the module path that list what is installed there. A package that is installed as a link to its
+    sources is the user's: it is held to more.
+    """
+    for own in INSTALLED:
+        if path.startswith(own):
+            return own
+    if not Path(path).is_absolute():
+        return ""
+    listed = {Path(folder) for folder in sys.path if folder}
+    for folder in Path(path).parents:
+        is_named = folder.name in _PACKAGE_FOLDERS or folder.suffix in _ARCHIVES
+        if is_named or (folder in listed and _lists_packages(folder)):
+            return f"{folder}{os.sep}"
+    return ""
+
+
+@cache
+def _lists_packages(folder: Path) -> bool:
+    return any(folder.glob("*.dist-info/RECORD"))
 
 
 def line_of(frame: FrameType) -> str:
@@ -56,9 +80,8 @@ def line_of(frame: FrameType) -> str:
 @cache
 def short(path: str) -> str:
     """A path relative to the folder of installed packages or the working folder, where it lies inside one."""
-    for folder in INSTALLED:
-        if path.startswith(folder):
-            return path.removeprefix(folder)
+    if installed_at(path):
+        return path.removeprefix(installed_at(path))
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
 
@@ -72,7 +95,7 @@ def users_line(places: Iterable[tuple[str, int]]) -> str | None:
     for path, line in places:
         if not _is_users(path):
             continue
-        if not _is_installed(path):
+        if not installed_at(path):
             return f"{short(path)}:{line} (in {package})" if package else f"{short(path)}:{line}"
         package = package or f"{short(path)}:{line}"
     return package

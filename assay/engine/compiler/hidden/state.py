@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from assay.engine.compiler.hidden import arrays, blobs, walk
+from assay.engine.compiler.hidden import arrays, blobs, hooks, walk
 from assay.engine.compiler.hidden.code import Global, globals_of, named_globals, only_counted
 from assay.engine.compiler.hidden.surroundings import surroundings
 from assay.engine.compiler.hidden.walk import MISSING, Slots
@@ -54,7 +54,8 @@ class _Record:
 class Watch:
     """While active, whatever `roots` (by name) reach is on record; at the end, also after an error, it is put back.
 
-    On record besides: the random generators of Python, NumPy and PyTorch, gradient mode and default element type.
+    On record besides: the random generators of Python, NumPy and PyTorch, hooks that all modules share, gradient mode
+    and default element type.
     Of the globals of installed packages: `named`, and what `enter` adds.
     """
 
@@ -71,6 +72,7 @@ class Watch:
         """Paths of what scales losses."""
         self._records += [_Record(name, None, held, read, put) for name, held, read, put in surroundings()]
         self._process = len(self._records)
+        self._hooks_from = hooks.next_number()
         self._follow(deque((value, path) for path, value in roots.items()))
         self._add(named)
         self._read.update(self._named)
@@ -192,6 +194,8 @@ class Watch:
         for record in self._records:
             if isinstance(record.owner, Tensor) or not _is_slots(record.before) or _is_touched(record):
                 record.write()
+        # What a step installs at its first call is gone now: the next run's stand under the same numbers.
+        hooks.number_from(self._hooks_from)
 
     def spoil(self, places: list[ChangedAt]) -> None:
         """Put `STALE` into these places."""

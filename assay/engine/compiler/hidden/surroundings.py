@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from assay.engine.compiler.hidden import arrays
+from assay.engine.compiler.hidden import arrays, hooks
 from assay.engine.runtime.values.dtypes import raw_bytes
 
 
@@ -32,11 +32,12 @@ def uncompiled() -> Iterator[None]:
 
 def surroundings() -> Iterator[tuple[str, Any, Callable[[], Any], Callable[[], Any]]]:
     """Of each: its name, what it holds now, what reads it, what puts back what it holds now."""
-    numpy, drawn = arrays.drawn(), torch.get_rng_state()
+    numpy, drawn, shared = arrays.drawn(), torch.get_rng_state(), hooks.shared_hooks()
     held: list[tuple[str, Callable[[], Any], Callable[[Any], Any]]] = [
         ("the state of Python's random numbers", random.getstate, random.setstate),
         ("the state of NumPy's random numbers", arrays.generator_words, lambda _: arrays.put_back(numpy)),
         ("the state of PyTorch's random numbers", _torch, lambda _: torch.set_rng_state(drawn)),
+        ("the table of hooks of all modules", hooks.shared_words, lambda _: hooks.put_back_shared(shared)),
         ("whether gradients are computed", torch.is_grad_enabled, torch.set_grad_enabled),
         ("PyTorch's default element type", torch.get_default_dtype, torch.set_default_dtype),
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextvars
 import enum
 import functools
+import io
 import os
 import sys
 import threading
@@ -32,7 +33,7 @@ import torch
 from torch import Tensor, nn
 
 from assay.engine.compiler.hidden import arrays
-from assay.engine.compiler.hidden.lines import INSTALLED
+from assay.engine.compiler.hidden.lines import installed_at
 
 Slots = dict[Any, tuple[str, Any]]
 """By key: how a person calls the place, and what lies there."""
@@ -81,7 +82,16 @@ def has_parts(value: object) -> bool:
 
 def is_iterator(value: object) -> bool:
     """Whether a value yields once what it yields: a position that nothing can read or put back."""
-    return isinstance(value, _ITERATORS) or str(type(value).__module__) == "itertools"
+    is_cursor = (type(value).__module__, type(value).__name__) == ("sqlite3", "Cursor")
+    return isinstance(value, _ITERATORS) or str(type(value).__module__) == "itertools" or is_cursor or _is_read(value)
+
+
+def _is_read(value: object) -> bool:
+    """Whether a value is an open file, pipe or device that one reads, other than the process's own three."""
+    if not isinstance(value, io.TextIOWrapper | io.BufferedReader | io.BufferedRandom | io.FileIO) or value.closed:
+        return False
+    streams = (sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__)
+    return value.readable() and all(value is not stream for stream in streams)
 
 
 def is_foreign(module: object) -> bool:
@@ -93,7 +103,7 @@ def is_foreign(module: object) -> bool:
 
 def is_installed(table: Mapping[str, Any]) -> bool:
     """Whether these are the globals of an installed package, not of the user's own file."""
-    return str(table.get("__file__", "")).startswith(INSTALLED)
+    return bool(installed_at(str(table.get("__file__", ""))))
 
 
 def slots_of(value: object) -> Slots | None:

@@ -8,18 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
 
 from assay.engine.compiler.ir.pointwise import EMIT
 from assay.engine.compiler.ir.value import Axis, Literal, Value, ValueRead
-from assay.engine.compiler.ir.values import GraphValues, literal
+from assay.engine.compiler.ir.values import literal
 from assay.engine.runtime.exact.affine import coordinates, steps
-from assay.protocol.arithmetic.scalar import MAX_INSTRUCTIONS, ScalarProgram
+from assay.protocol.arithmetic.scalar import MAX_INSTRUCTIONS
 from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
+from assay.protocol.types import DType
 
 MAX_FUSED_OPERANDS = 5
 
 _COPIED_FREELY = frozenset({"cast", "copy", "neg"})
 """Operations that are repeated in several maps rather than stored."""
+
+
+_MapStep = Literal | int | tuple[int, DType] | tuple[str, tuple[Any, ...], int, DType]
+"""Of a map, each after its arguments: a constant, a value that is there by its number, an operand by its number with
+its type, or an operation by its name with its parameters, how many arguments it takes and its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,61 +81,61 @@ class OpenMap:
         factors = tuple(tuple(count if axis == d else 0 for axis, count in moves) for d in range(len(dims)))
         return Placement(start, factors)
 
-    def build(self, values: GraphValues) -> tuple[ScalarBuilder, Reg, list[ValueRead]] | None:
-        """The scalar program so far and the operands it reads; None when some read has no form here."""
-        b = ScalarBuilder(())
+    def build(self) -> tuple[WrittenMap, list[ValueRead]] | None:
+        """What the map is so far, and the operands that it reads; None when some read has no form here."""
         operands: list[ValueRead] = []
-        registers: dict[ValueRead, Reg] = {}
-        done: dict[int, Reg] = {}
+        registers: dict[ValueRead, int] = {}
+        done: dict[int, int] = {}
+        steps: list[_MapStep] = []
 
-        def argument(slot: int | Literal, value: Value, place: Placement) -> Reg | None:
+        def argument(slot: int | Literal, value: Value, place: Placement) -> bool:
             if isinstance(slot, Literal):
-                return literal(b, slot)
+                steps.append(slot)
+                return True
             read = value.reads[slot]
             if read.value.number in self.members and read.value is not self.root:
                 return emit(read.value)
             composed = self.compose(read, place)
             if composed is None:
-                return None
+                return False
             if composed not in registers:
-                registers[composed] = b.add_operand(read.value.dtype)
+                registers[composed] = len(operands)
                 operands.append(composed)
-            return registers[composed]
+            steps.append((registers[composed], read.value.dtype))
+            return True
 
-        def emit(value: Value) -> Reg | None:
-            if value.number not in done:
-                op, parameters, slots = value.attributes
-                place = self.members[value.number]
-                arguments = [argument(slot, value, place) for slot in slots]
-                if any(a is None for a in arguments):
-                    return None
-                done[value.number] = b.cast(EMIT[op](b, arguments, *parameters), value.dtype.value_type)
-            return done[value.number]
+        def emit(value: Value) -> bool:
+            if value.number in done:
+                steps.append(done[value.number])
+                return True
+            op, parameters, slots = value.attributes
+            place = self.members[value.number]
+            if not all(argument(slot, value, place) for slot in slots):
+                return False
+            done[value.number] = len(done)
+            steps.append((op, parameters, len(slots), value.dtype.value_type))
+            return True
 
-        result = emit(self.root)
-        return None if result is None else (b, result, operands)
+        return (_written(tuple(steps)), operands) if emit(self.root) else None
 
-    def fits(self, values: GraphValues) -> bool:
+    def fits(self) -> bool:
         """Whether the map stays within the limits."""
-        built = self.build(values)
-        if built is None:
-            return False
-        b, result, _ = built
-        return b.size(result) <= MAX_INSTRUCTIONS and len(b.used_operands(result)) <= MAX_FUSED_OPERANDS
+        built = self.build()
+        return built is not None and built[0].fits
 
-    def joined(self, value: Value, place: Placement, values: GraphValues) -> bool:
+    def joined(self, value: Value, place: Placement) -> bool:
         """Take a value into the map if it still fits; otherwise leave the map as it was."""
         known = self.members.get(value.number)
         if known is not None:
             return known == place
         self.members[value.number] = place
-        if self.fits(values):
+        if self.fits():
             return True
         del self.members[value.number]
         return False
 
 
-def fuse(values: GraphValues, live: Sequence[Value], outputs: Sequence[Value]) -> dict[int, OpenMap]:
+def fuse(live: Sequence[Value], outputs: Sequence[Value]) -> dict[int, OpenMap]:
     """The maps of the live pointwise values, by the number of their last value.
 
     live: all values that outputs depend on, readers after what they read.
@@ -142,15 +150,13 @@ def fuse(values: GraphValues, live: Sequence[Value], outputs: Sequence[Value]) -
     for value in reversed(live):
         if value.kind != "pointwise":
             continue
-        if value.number in kept or not _join(value, readers[value.number], homes, values):
+        if value.number in kept or not _join(value, readers[value.number], homes):
             maps[value.number] = OpenMap(value)
             homes[value.number] = [maps[value.number]]
     return maps
 
 
-def _join(
-    value: Value, readers: Sequence[tuple[Value, ValueRead]], homes: dict[int, list[OpenMap]], values: GraphValues
-) -> bool:
+def _join(value: Value, readers: Sequence[tuple[Value, ValueRead]], homes: dict[int, list[OpenMap]]) -> bool:
     """Compute a value inside the maps of its readers, if all of them are maps that can take it."""
     if not readers or value.dtype.is_storage or any(user.kind != "pointwise" for user, _ in readers):
         return False
@@ -165,7 +171,7 @@ def _join(
             target.place(read, target.members[user.number]) for user, read in readers if user.number in target.members
         }
         place = places.pop() if len(places) == 1 else None
-        if place is None or target.root.numel != value.numel or not target.joined(value, place, values):
+        if place is None or target.root.numel != value.numel or not target.joined(value, place):
             for other in taken:
                 del other.members[value.number]
             return False
@@ -174,8 +180,43 @@ def _join(
     return True
 
 
-def scalar_program(built: tuple[ScalarBuilder, Reg, list[ValueRead]]) -> tuple[ScalarProgram, list[ValueRead]]:
-    """The program of a map and the reads that it uses, in operand order."""
-    b, result, operands = built
-    program, used = b.build_compact(result)
-    return program, [operands[k] for k in used]
+class WrittenMap:
+    """A map in the scalar machine."""
+
+    def __init__(self, builder: ScalarBuilder, result: Reg) -> None:
+        self._builder, self._result = builder, result
+        self.fits = (
+            builder.size(result) <= MAX_INSTRUCTIONS and len(builder.used_operands(result)) <= MAX_FUSED_OPERANDS
+        )
+
+    @cached_property
+    def code(self) -> tuple[bytes, tuple[int, ...]]:
+        """The encoded program over the operands that it uses, and their numbers."""
+        program, used = self._builder.build_compact(self._result)
+        return program.encode(), tuple(used)
+
+
+@lru_cache(maxsize=1 << 12)
+def _written(steps: tuple[_MapStep, ...]) -> WrittenMap:
+    """What these steps are in the scalar machine: layers and steps of loops that are alike are written once."""
+    b = ScalarBuilder(())
+    stack: list[Reg] = []
+    done: list[Reg] = []
+    operands: list[Reg] = []
+    for step in steps:
+        match step:
+            case Literal():
+                stack.append(literal(b, step))
+            case int():
+                stack.append(done[step])
+            case (int() as number, dtype):
+                if number == len(operands):
+                    operands.append(b.add_operand(dtype))
+                stack.append(operands[number])
+            case (op, parameters, count, dtype):
+                first = len(stack) - count
+                result = b.cast(EMIT[op](b, stack[first:], *parameters), dtype)
+                del stack[first:]
+                done.append(result)
+                stack.append(result)
+    return WrittenMap(b, stack[0])

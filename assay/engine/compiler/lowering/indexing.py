@@ -351,9 +351,17 @@ def _rank(ctx: Context, x: Tensorlike) -> Tensorlike:
 
 
 @lowers(ops.RANDOM_WORDS)
-def _random_words(ctx: Context, key: Strided, step: Strided, stream: int, count: int) -> Tensorlike:
+def _random_words(ctx: Context, key: Tensorlike, step: Tensorlike, stream: int, count: int) -> Tensorlike:
+    key, step = _two_words(ctx, key), _two_words(ctx, step)
     for t in (key, step):
         if t.value.dims != (2,) or t.offset or t.axes != contiguous((2,)):
             raise Unsupported("random words under a key or step that is no whole tensor of two words")
     value = ctx.values.add("random", DType.I32, (count,), (), (), (stream, key.value.number, step.value.number))
     return Strided(value, (contiguous((count,)),))
+
+
+def _two_words(ctx: Context, x: Tensorlike) -> Strided:
+    """A key or step as a tensor that a value backs: a constant of two equal words is a fill, behind which none lies."""
+    if not isinstance(x, Fill) or x.shape != (2,):
+        return ctx.strided(x)
+    return ctx.values.const(x.dtype, x.shape, x.word.to_bytes(4, "little") * 2)
