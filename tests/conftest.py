@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +28,14 @@ with contextlib.suppress(ValueError):  # not the main thread: then the parent pr
 def _no_device_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """`--device` is in force for a whole process, of which a test is a part."""
     monkeypatch.setenv("ASSAY_DEVICE", "")
+
+
+@pytest.fixture(scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of captured programs for the tests of a module, and for the processes that they start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 UNMEASURED = (

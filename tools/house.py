@@ -69,6 +69,7 @@ ROOMS = (
     "assay_verifier",
     "assay_whistleblower",
     # what people touch
+    "assay.datasets",
     "assay.programs",
     "assay.sponsor",
     "assay.bundle",

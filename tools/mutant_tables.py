@@ -11,15 +11,16 @@
         if rest == half:
     '''
 
-The table's name is the fault's. `test` holds pytest's arguments; `forge`, in its place, those of `forge test`. `find`
-is text that stands in `file` exactly once, whole lines as a rule; an empty `replace` takes it out. A second place in
-the same file follows as `[[NAME.also]]` with a `find` and a `replace` of its own. The test must fail in its own call;
-`red` names another phase (tools/mutant_outcomes.py) where the fault shows there alone.
+The table's name is the fault's. `test` holds pytest's arguments, quoted as for a shell; `forge`, in its place, those
+of `forge test`. `find` is text that stands in `file` exactly once, whole lines as a rule; an empty `replace` takes it
+out. A second place in the same file follows as `[[NAME.also]]` with a `find` and a `replace` of its own. The test must
+fail in its own call; `red` names another phase (tools/mutant_outcomes.py) where the fault shows there alone.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,11 @@ class Mutant:
     file: str
     places: tuple[Place, ...]
     red: str = CALL
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments in `test`, as a shell would read them: `-k "one and other"` is two."""
+        return shlex.split(self.test)
 
     def faulty(self, tree: Path) -> str:
         """The text of `file` in `tree` with the fault; raises TableError where the fault does not apply."""
@@ -101,6 +107,10 @@ def _mutant(name: str, area: str, entry: dict[str, object]) -> Mutant:
         raise TableError(f"{name}: `red` is one of {', '.join(PHASES)}")
     places = (_place(name, entry), *(_place(name, place) for place in also))
     what, test, file = (str(entry[key]) for key in ("what", kind, "file"))
+    try:
+        shlex.split(test)
+    except ValueError as error:
+        raise TableError(f"{name}: `{kind}` cannot be read as arguments: {error}") from error
     return Mutant(name, area, what, kind == "forge", test, file, places, str(red))
 
 

@@ -34,9 +34,9 @@ NOT_COMPILED = ("does not compile", "Compilation failed")
 def command(mutant: Mutant) -> list[str]:
     """What must turn red."""
     if mutant.is_forge:
-        return [sys.executable, "tools/forge.py", "test", *mutant.test.split()]
+        return [sys.executable, "tools/forge.py", "test", *mutant.words]
     pytest = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--junitxml={REPORT}"]
-    return [sys.executable, *pytest, *mutant.test.split()]
+    return [sys.executable, *pytest, *mutant.words]
 
 
 def copy_tree(into: Path) -> None:
@@ -168,7 +168,7 @@ def main() -> int:
     if not chosen:
         sys.exit("mutants: there are no faults in tests/mutants")
     if red := red_without_fault(chosen):
-        sys.exit("mutants: red without any fault: " + "; ".join(red))
+        sys.exit("mutants: red without any fault, or nothing to run: " + "; ".join(red))
     survived = 0
     caught = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

@@ -130,14 +130,14 @@ def _decoder(layers: int, width: int, heads: int, context: int, batch: int, *, i
     return Recipe(module, _language_loss, optimizer, data=(tokens,), batch_size=batch, window=context + 1)
 
 
-def _gpt2_small() -> Recipe:
-    """GPT-2 small (Radford et al., 2019) on noise: 124 M parameters, 8,192 tokens a step."""
+def _gpt2_small(context: int, batch: int) -> Recipe:
+    """GPT-2 small (Radford et al., 2019) on noise: 124 M parameters, fewer where the context is shorter than 1,024."""
     torch.manual_seed(1)
-    module = Decoder(50_257, 12, 768, 12, 1024, is_tied=True)
+    module = Decoder(50_257, 12, 768, 12, context, is_tied=True)
     nn.init.normal_(module.token.weight, std=0.02)  # as a head it would give logits of deviation 28
     optimizer = torch.optim.AdamW(module.parameters(), lr=6e-4, weight_decay=0.1)
     tokens = torch.randint(50_257, (1 << 20,), dtype=torch.int32).to(torch.uint16)
-    return Recipe(module, _language_loss, optimizer, data=(tokens,), batch_size=8, window=1025)
+    return Recipe(module, _language_loss, optimizer, data=(tokens,), batch_size=batch, window=context + 1)
 
 
 def _convolutional() -> Recipe:
@@ -163,13 +163,16 @@ MODELS: dict[str, Callable[[], Recipe]] = {
 }
 """Factories by name; the last has the size of the demo's model."""
 
-LARGE: dict[str, Callable[[], Recipe]] = {"gpt2-12x768": _gpt2_small}
+LARGE: dict[str, Callable[[], Recipe]] = {"gpt2-12x768": partial(_gpt2_small, 1024, 8)}
 """Those that a GPU steps through in well under a second, and a CPU core in a minute."""
+
+SHORT: dict[str, Callable[[], Recipe]] = {"gpt2-12x768-short": partial(_gpt2_small, 128, 2)}
+"""Large ones on few tokens, whose memory a CPU shows in seconds: parameters, moments and gradients are most of it."""
 
 
 def recipe_of(model: str) -> Recipe:
     """A fresh recipe, the same values each time. Raises UsageError (UnknownModel)."""
-    factories = MODELS | LARGE
+    factories = MODELS | LARGE | SHORT
     if model not in factories:
         raise UsageError(
             f"There is no model {model!r} to measure.",

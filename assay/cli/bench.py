@@ -13,6 +13,7 @@ from assay.cli.options import DeviceOption, JsonOption
 from assay.engine.runtime import devices
 
 _MODELS = "gpt-4x384, gpt-4x128, llama-4x256, cnn-28x28, gpt-2x96"
+_LARGE = "gpt2-12x768, gpt2-12x768-short"
 
 app = typer.Typer(no_args_is_help=True, help="Measurements on this machine: speed, quality of training, disputes.")
 
@@ -105,7 +106,7 @@ def quality(
     '{"rows": [{"model", "tier", "executor", "time_ratio", "compile_ratio", "compile_bf16_ratio", ...}], ...}',
 )
 def step(
-    model: Annotated[list[str] | None, typer.Option("--model", help=f"{_MODELS}, gpt2-12x768; the first five.")] = None,
+    model: Annotated[list[str] | None, typer.Option("--model", help=f"{_MODELS}, {_LARGE}; the first five.")] = None,
     tier: Annotated[list[str] | None, typer.Option("--tier", help="fixed8, fixed14, fixed22; fixed8, fixed14.")] = None,
     executor: Annotated[
         list[str] | None, typer.Option("--executor", help="fused or stock; the fastest that is there.")
@@ -127,7 +128,7 @@ def step(
     as_json: JsonOption = False,
 ) -> None:
     """Time whole training steps by exact programs over PyTorch's, eager and compiled, turn about in one run a model."""
-    from assay.bench.models import LARGE, MODELS
+    from assay.bench.models import LARGE, MODELS, SHORT
     from assay.bench.quality import known
     from assay.bench.sides import DETERMINISTIC, Contender, default_variant, device_of
     from assay.bench.step import StepTerms, document, measure, refusals
@@ -141,7 +142,7 @@ def step(
     sides += [Contender("f32", DETERMINISTIC)] if deterministic else []
     terms = StepTerms(seconds, threads, place, with_memory=memory, with_compile=compile_)
     rows = []
-    for name in known("model", model or list(MODELS), [*MODELS, *LARGE]):
+    for name in known("model", model or list(MODELS), [*MODELS, *LARGE, *SHORT]):
         talk.print(f"{name}: {len(sides)} against eager f32 ...")
         rows += measure(name, sides, terms)
     for sentence in refusals(rows) if compile_ else ():
@@ -175,6 +176,7 @@ def witness(
     model: Annotated[list[str] | None, typer.Option("--model", help=f"{_MODELS}; all.")] = None,
     tier: Annotated[list[str] | None, typer.Option("--tier", help="fixed8, fixed14, fixed22; fixed14.")] = None,
     at: Annotated[list[int] | None, typer.Option("--at", min=1, help="Steps to look at; 1, 20 and 100.")] = None,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say what witnessed steps sample, how well a training's samples are guessed, and what could be skipped."""

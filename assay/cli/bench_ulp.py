@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.common import print_json, print_table, talk
-from assay.cli.options import JsonOption
+from assay.cli.options import DeviceOption, JsonOption
 
 EPILOG = (
     "Example: assay bench ulp exp log --minutes 10 --json"
@@ -27,6 +27,7 @@ def ulp(
         float | None, typer.Option("--minutes", min=0.0, help="Stop after so long; run again to go on.")
     ] = None,
     table: Annotated[Path | None, typer.Option("--table", metavar="FILE", help="Write the rows there as JSON.")] = None,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare every result with the true value, in blocks of 2^24 inputs, and print the largest errors so far.

@@ -49,6 +49,7 @@ def _add_commands() -> None:
         bundle,
         config,
         conformance,
+        data,
         demo,
         dispute,
         doctor,
@@ -76,6 +77,7 @@ def _add_commands() -> None:
     app.add_typer(dispute.app, name="dispute")
     app.add_typer(model.app, name="model")
     app.add_typer(program.app, name="program")
+    app.add_typer(data.app, name="data")
     app.add_typer(bench.app, name="bench")
     bench.app.command("dispute", epilog=bench_dispute.EPILOG)(bench_dispute.dispute)
     app.add_typer(economics.app, name="economics")

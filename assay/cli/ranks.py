@@ -6,13 +6,14 @@ Every rank is the same command; rank 0 is the actor, the others compute with it.
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.cli.common import talk
-from assay.protocol.errors import UserError
+from assay.protocol.errors import AssayError, UserError
 
 if TYPE_CHECKING:
     from assay_ledger.index.computing import Compute
@@ -51,7 +52,8 @@ def follow(mine: RankPlace) -> None:
 
     ignore_signals()
     talk.print(f"rank {mine.rank} of {mine.size}: computes with rank 0, which acts")
-    count = serve(join())
+    with _naming(mine):
+        count = serve(join())
     talk.print(f"rank {mine.rank} of {mine.size}: rank 0 has ended; computed {count} times with it")
 
 
@@ -63,9 +65,20 @@ def leading(mine: RankPlace | None) -> Iterator[Compute | None]:
         return
     from assay.training.ranked_compute import RankedCompute, join
 
-    compute = RankedCompute(join())
-    talk.print(f"rank 0 of {mine.size}: programs in micro-batches are shared, all else is computed here")
+    with _naming(mine):
+        compute = RankedCompute(join())
+        talk.print(f"rank 0 of {mine.size}: programs in micro-batches are shared, all else is computed here")
+        try:
+            yield compute
+        finally:
+            compute.end()
+
+
+@contextmanager
+def _naming(mine: RankPlace) -> Iterator[None]:
+    """Errors say which rank they ended, and on which machine: all ranks write to the same terminal."""
     try:
-        yield compute
-    finally:
-        compute.end()
+        yield
+    except AssayError as error:
+        error.message = f"Rank {mine.rank} of {mine.size}, on {platform.node()}: {error.message}"
+        raise

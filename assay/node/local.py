@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from eth_utils.address import to_checksum_address
 
-from assay.protocol.errors import UserError
+from assay.protocol.errors import UnavailableError, UserError
 from assay.protocol.types import Address, Wei
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import Chain
@@ -32,11 +32,15 @@ def check_local(chain: Chain) -> None:
 
 
 def is_local(chain: Chain) -> bool:
-    """Whether the chain is a local one."""
+    """Whether the chain is a local one. Raises UnavailableError where nothing answers."""
     try:
         check_local(chain)
     except NotALocalChain:
         return False
+    except UnavailableError as error:
+        if error.code != "RpcError":
+            raise
+        return False  # public nodes refuse to say what they are
     return True
 
 

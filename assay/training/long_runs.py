@@ -113,7 +113,8 @@ class StateFormat:
     def encode(self, lists: ListBytes) -> bytes:
         """A flag per slot, whether it differs from the start's, then those that do."""
         pairs = [(a, b) for part, own in zip(self._start, lists, strict=True) for a, b in zip(part, own, strict=True)]
-        return bytes(a != b for a, b in pairs) + b"".join(b for a, b in pairs if a != b)
+        differs = [a is not b and a != b for a, b in pairs]
+        return bytes(differs) + b"".join(b for (_, b), other in zip(pairs, differs, strict=True) if other)
 
     def decode(self, data: bytes) -> ListBytes | None:
         """The state that was encoded so; None for bytes that are none."""
@@ -137,7 +138,7 @@ class StateFormat:
         return tuple(
             list_root(
                 [
-                    root if old == new else tensor_root(spec, new)
+                    root if old is new or old == new else tensor_root(spec, new)
                     for spec, old, new, root in zip(specs, olds, news, roots, strict=True)
                 ]
             )

@@ -18,12 +18,13 @@ from typing import Final
 
 import torch
 import torch.distributed as dist
+from torch.distributed.rendezvous import rendezvous
 
 from assay.engine.runtime.parallel.executor import ParallelExecutor
 from assay.engine.runtime.parallel.group import Distributed, RankGroup
 from assay.engine.runtime.parallel.layout import Division, micro_batch_sums
 from assay.engine.runtime.parallel.witness import with_witness
-from assay.engine.runtime.values.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
+from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, passed_on
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
@@ -93,10 +94,6 @@ class Ranks:
             self._executors[program.root] = ParallelExecutor(program, self.layout(program), self.group)
         return self._executors[program.root]
 
-    def knows(self, root: Digest) -> bool:
-        """Whether a program was run before, so that its root is enough to name it."""
-        return root in self._executors
-
     def known(self, root: Digest) -> Program:
         """A program that was run before."""
         return self._executors[root].program
@@ -108,6 +105,9 @@ class RankedCompute(TorchCompute):
     def __init__(self, ranks: Ranks) -> None:
         super().__init__()
         self.ranks = ranks
+        self.is_lost = False
+        """Whether the others may be within a run that this rank has left: nothing is exchanged with them any more."""
+        self._told: set[Digest] = set()
 
     def run(
         self,
@@ -117,24 +117,61 @@ class RankedCompute(TorchCompute):
         tamper: Tamper | None = None,
         on_step: OnStep | None = None,
     ) -> ListBytes:
-        """See TorchCompute. Raises RanksLost as well."""
+        """See TorchCompute. What `on_step` raises is raised when all steps are done: the other ranks go on meanwhile.
+
+        Raises:
+            RanksLost: as well, now and in every run after.
+        """
+        if self.is_lost:
+            raise RanksLost("The ranks that compute with this one were lost in an earlier run.")
         if tamper is not None or not self.ranks.layout(program).splits:
             return super().run(program, lists, steps, tamper, on_step)
-        is_known = self.ranks.knows(program.root)
         executor = self.ranks.executor(program)  # before anybody is told: who refuses a program refuses it alone
         inputs = from_lists_of_bytes(input_specs(program), lists)
+        message = _message(program, lists, steps, is_known=program.root in self._told)
+        listener = _Listener(on_step)
+        # Until the last exchange is done: in a run that begins while others are within this one, their sums would meet.
+        self.is_lost = True
         try:
-            self.ranks.channel.send(_message(program, lists, steps, is_known=is_known))
-            return to_lists_of_bytes(executor.repeat(inputs, steps, on_step))
+            self.ranks.channel.send(message)
+            state = executor.repeat(inputs, steps, listener)
         except RuntimeError as error:
             raise RanksLost(f"A rank that computed with this one is lost ({_first_line(error)}).") from error
+        self.is_lost = False
+        self._told.add(program.root)
+        listener.check()
+        check_mapped(lists)
+        return passed_on(lists, inputs, state)
 
     def end(self) -> None:
-        """Lets the other ranks go, if they are still there."""
+        """Lets the other ranks go, if they are still there; where they are lost, they end with this process."""
+        if self.is_lost:
+            return
         try:
             self.ranks.channel.send(b"")
         except RuntimeError:
             return
+
+
+class _Listener:
+    """Tells of steps until that fails, and keeps why: an error between two exchanges would leave the others alone."""
+
+    def __init__(self, on_step: OnStep | None) -> None:
+        self._on_step = on_step
+        self._error: Exception | None = None
+
+    def __call__(self, step: int) -> None:
+        if self._on_step is None or self._error is not None:
+            return
+        try:
+            self._on_step(step)
+        except Exception as error:  # whatever it is, it is raised by `check`
+            self._error = error
+
+    def check(self) -> None:
+        """Raises what telling failed with."""
+        if self._error is not None:
+            raise self._error
 
 
 def serve(ranks: Ranks) -> int:
@@ -163,7 +200,12 @@ def join(backend: str | None = None) -> Ranks:
     if chosen == "nccl":
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     try:
-        dist.init_process_group(chosen)
+        store, rank, size = next(rendezvous("env://"))
+        if local == size:
+            # torchrun keeps one store: ranks that it starts again would find the addresses of those that died.
+            attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+            store = dist.PrefixStore(f"attempt_{attempt}", store)  # type: ignore[attr-defined]
+        dist.init_process_group(chosen, store=store, rank=rank, world_size=size)
         return Ranks(Distributed(), Channel())
     except (RuntimeError, ValueError) as error:
         raise RanksLost(f"The other ranks cannot be reached ({_first_line(error)}).") from error

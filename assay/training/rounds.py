@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import torch
 
+from assay.engine.runtime import footprint
 from assay.engine.runtime.executor import Executor
 from assay.engine.runtime.trace import TorchTrace
-from assay.engine.runtime.values.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
+from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, mappings_of, passed_on
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import SlotTamper, Tamper, Trace
 from assay.protocol.trees.state import ListBytes
@@ -40,8 +41,9 @@ class TorchCompute:
 
         Raises:
             UserError: the program is ill-formed, or the lists do not fit it.
+            InvariantError: DataChanged, the file of a mapped slot was written to meanwhile.
         """
-        executor = self._executor(program)
+        executor = self._executor(program, lists)
         if tamper is None:
             return _run(executor, lists, steps, on_step)
         trace, state = TorchTrace(executor, lists, steps, tamper), lists
@@ -72,13 +74,26 @@ class TorchCompute:
         tamper_slot: SlotTamper | None = None,
     ) -> Trace:
         """The same run with everything that a game may ask about; `tamper_slot` alters slots of the states after."""
-        return TorchTrace(self._executor(program), lists, steps, tamper, tamper_slot)
+        return TorchTrace(self._executor(program, lists), lists, steps, tamper, tamper_slot)
 
-    def _executor(self, program: Program) -> Executor:
+    def _executor(self, program: Program, lists: ListBytes) -> Executor:
         if program.root not in self._executors:
-            self._executors[program.root] = Executor(program)
+            # What lies in files takes no memory that the machine cannot have back.
+            mapped = sum(map(len, mappings_of(lists)))
+            self._executors[program.root] = Executor(program, memory=footprint.limit() + mapped)
         return self._executors[program.root]
 
 
 def _run(executor: Executor, lists: ListBytes, steps: int, on_step: Callable[[int], None] | None = None) -> ListBytes:
-    return to_lists_of_bytes(executor.repeat(from_lists_of_bytes(input_specs(executor.program), lists), steps, on_step))
+    inputs = from_lists_of_bytes(input_specs(executor.program), lists)
+    mappings = mappings_of(lists)
+
+    def after(step: int) -> None:
+        for mapping in mappings:
+            mapping.let_go()  # or the pages of all rows that were ever drawn would add up to the data
+        if on_step is not None:
+            on_step(step)
+
+    results = executor.repeat(inputs, steps, after if mappings else on_step)
+    check_mapped(lists)
+    return passed_on(lists, inputs, results)

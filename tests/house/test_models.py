@@ -25,6 +25,7 @@ ROWS = {
     "a/fourier": row(CaptureEnd.REFUSED, "Fourier transform", refusals=["aten.fft at a.py:1"]),
     "b/log": row(CaptureEnd.REFUSED, refusals=["aten.log at b.py:2"]),
     "b/free": row(CaptureEnd.RIGHT, "Fourier transform", equal_bits=None, loss_eager=1.0, loss_exact=1.0),
+    "b/large": row(CaptureEnd.UNCOMPARED, error="too much to hold"),
     "b/crash": row(CaptureEnd.CRASHED, error="its process ended with 9"),
     "b/wrong": row(
         CaptureEnd.WRONG, parting={"step": 3, "tensor": "w_0", "difference": 0.5, "limit": 1e-3}, equal_bits=True
@@ -41,6 +42,7 @@ def test_every_row_that_is_not_as_it_should_be_is_named_with_its_reason() -> Non
     found = failures(ROWS)
     assert [line.split(" ")[1] for line in found.splitlines()[2:]] == [
         "b/log",
+        "b/large",
         "b/crash",
         "b/wrong",
         "b/frozen",
@@ -50,11 +52,18 @@ def test_every_row_that_is_not_as_it_should_be_is_named_with_its_reason() -> Non
 
 
 def test_the_other_tables_show_the_rest() -> None:
-    assert "| a/right | 7 | 0.0 | yes | 1.00000 | 1.25000 | 2e-05 | - |" in successes(ROWS)
+    assert "| a/right | 7 | 0.0 | yes | 1.00000 | 1.25000 | 2e-05 | - | - |" in successes(ROWS)
     assert refusals(ROWS).splitlines()[2:] == ["| a/fourier | Fourier transform | aten.fft at a.py:1 |"]
     lines = summary(ROWS).splitlines()
-    assert "| a | 2 | 1 | 1 | 0 | 0 | 0 |" in lines and "| b | 5 | 1 | 0 | 1 | 1 | 2 |" in lines
-    assert lines[-1] == f"42.9% are as they should be. {len(MODELS)} more steps of the list have not been run."
+    assert "| a | 2 | 1 | 1 | 0 | 0 | 0 | 0 |" in lines and "| b | 6 | 1 | 0 | 1 | 1 | 1 | 2 |" in lines
+    assert lines[-1] == f"37.5% are as they should be. {len(MODELS)} more steps of the list have not been run."
+
+
+def test_a_program_that_rounding_alone_parted_shows_what_is_left_without_it() -> None:
+    parted = ROWS["b/wrong"] | {"meaning": {"worst": 2.5e-7, "worst_tensor": "w_1"}}
+    more = {"outcome": "right", "loss_eager": 1.0, "loss_exact": 1.0, "difference": 0.5}
+    assert successes({"b/free": parted | more}).splitlines()[2].endswith("| 5e-01 | 2e-07 | - |")
+    assert "2.5e-07 without rounding in w\\_1" in failures({"b/wrong": parted})
 
 
 def test_rows_are_published_without_the_folders_of_this_machine() -> None:

@@ -83,7 +83,7 @@ def fault(value: str, test: str, red: str = "call") -> Mutant:
 @pytest.mark.parametrize(
     ("value", "test", "message"),
     [
-        ("2", "test_one", ""),
+        pytest.param("2", "'one and not slow'", "", id="quoted"),
         ("0", "test_error", ""),
         ("2", "test_node_modules", ""),
         ("1 + 0", "test_one", "SURVIVED: its test stays green"),
@@ -100,6 +100,13 @@ def fault(value: str, test: str, red: str = "call") -> Mutant:
 def test_a_fault_is_caught_by_its_tests_own_call_alone(value: str, test: str, message: str) -> None:
     _, why = mutants.judge(fault(value, test))
     assert why.startswith(message) if message else why == ""
+
+
+@pytest.mark.usefixtures("project")
+def test_a_test_that_finds_nothing_to_run_judges_no_fault() -> None:
+    """Neither as green nor as red: before any fault is put in, it is named."""
+    nothing = fault("2", "test_gone")
+    assert mutants.red_without_fault([nothing]) == [nothing.test]
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ def test_a_name_stands_in_one_table_only(tmp_path: Path) -> None:
         ("find = '''\n    if x > 3:\n        raise ValueError\n'''", "find = ''", "must hold text"),
         ("replace = ''", "replace = ''\nred = 'some day'", "`red` is one of call, collection"),
         ("[drops-the-bound]", "[Drops_the_bound]", "small letters"),
+        ("its_text'", "its_text -k \"a and'", "cannot be read as arguments"),
         ("replace = ''", "replace = ''\nalso = [{find = 'x'}]", "must have find and replace"),
         ("[drops-the-bound]", "stray = 1\n[drops-the-bound]", "outside any fault"),
     ],

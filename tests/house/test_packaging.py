@@ -174,8 +174,13 @@ def test_a_wheel_holds_the_five_packages_and_no_general_name(clone: Path, built:
     assert {name: data for name, data in held.items() if not name.startswith(about)} == expected
     lines = held[f"{about}/METADATA"].decode().splitlines()
     pins = [line for f in ("requirements.in", "requirements-torch.in") for line in (ROOT / f).read_text().splitlines()]
-    assert {pinned(line.partition(": ")[2]) for line in lines if line.startswith("Requires-Dist: ")} == {
+    needs = [line.partition(": ")[2] for line in lines if line.startswith("Requires-Dist: ")]
+    assert {pinned(need) for need in needs if "extra ==" not in need} == {
         pinned(pin) for pin in pins if pin and not pin.startswith("#")
+    }
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert {(*pinned(need), str(Requirement(need).marker)) for need in needs if "extra ==" in need} == {
+        (*pinned(pin), f'extra == "{name}"') for name, more in extras.items() for pin in more
     }
 
 

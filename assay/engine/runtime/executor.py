@@ -28,6 +28,7 @@ from assay.engine.runtime.products import native_dot
 from assay.engine.runtime.products.freivalds import ProductWatch, products
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend
+from assay.engine.runtime.triton.attention import in_tiles
 from assay.engine.runtime.triton.groups import MapGroups
 from assay.engine.runtime.triton.whole import WholeRuns
 from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, canonical
@@ -84,6 +85,7 @@ class Executor:
     the bits are the same, the instructions are not.
     memory: bytes that a run may take, instead of `footprint.limit()` (of a cross-check, any); the attribute is what one
     is expected to take.
+    by_tiles: Triton's whole runs store no scores of attention, and compute their tiles anew for whoever reads them.
 
     Raises:
         UserError: IllFormedProgram; ProgramTooLarge, before anything is allocated; NoNativeKernels or NoTritonKernels,
@@ -98,6 +100,7 @@ class Executor:
         variant: KernelVariant | None = None,
         natives: Natives | None = None,
         memory: int | None = None,
+        by_tiles: bool = False,
     ) -> None:
         if variant is None and natives is None and not cross_check:
             variant = usual_variant()
@@ -147,7 +150,9 @@ class Executor:
             self._kernels.make_all()
         self.whole: WholeRuns | None = None
         if self.variant is KernelVariant.TRITON:
-            self.whole = WholeRuns(program, MapGroups(program, self._kernels.of))
+            kernels = self._kernels
+            groups = in_tiles(program, kernels) if by_tiles else MapGroups(program, kernels.of)
+            self.whole = WholeRuns(program, groups)
 
     @cached_property
     def _steps(self) -> list[_Step]:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from pathlib import Path
 
-from assay.engine.runtime.stock.reduce import ranks_by_sorting
+from assay.engine.runtime.stock.reduce import ranks_by_sorting, scatters_by_comparison
 from assay.protocol.errors import UserError
 from assay.protocol.program.nodes import (
     Const,
@@ -138,13 +138,8 @@ def left_to_stock(program: Program) -> frozenset[int]:
 
 
 def _writes_all(node: Node) -> bool:
-    """Whether stock torch writes down every term of every element of a sum by index: an operand depends on the row."""
-    if not isinstance(node, ScatterSum):
-        return False
-    over = (*node.spec.dims, *node.red)
-    views = [o.view for o in (node.x, node.index, node.exponent)]
-    bounded = any(lo > 0 or hi < n for v in views for n, lo, hi in zip(over, v.lo, v.hi, strict=False))
-    return bounded or any(v.strides[0] for v in views)
+    """Whether stock torch writes down every term of every element of a sum by index."""
+    return isinstance(node, ScatterSum) and scatters_by_comparison(node)
 
 
 def _depends(operand: Operand, d: int, size: int) -> bool:

@@ -17,15 +17,17 @@ from torch import Tensor
 
 from assay.engine.runtime.executor import Executor
 from assay.engine.runtime.native.sha256 import tensor_root
+from assay.engine.runtime.roots import stored_root
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.engine.runtime.values.state_io import (
+    check_mapped,
     from_lists_of_bytes,
     input_specs,
     output_specs,
-    stored_root,
     tensor_from_bytes,
     to_lists_of_bytes,
 )
+from assay.mapped_files import mapping_of
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Input, Output, reads
 from assay.protocol.program.program import Program
@@ -301,7 +303,10 @@ class TorchTrace:
             return value
 
         inputs = from_lists_of_bytes(self._ins, state)
-        return step, self._executor.run(inputs, hook if see is not None or lies else None)
+        try:
+            return step, self._executor.run(inputs, hook if see is not None or lies else None)
+        finally:
+            check_mapped(state)
 
 
 @dataclass(frozen=True)
@@ -329,4 +334,7 @@ See = Callable[[int, Tensor, _OpenStep], None]
 def _as_bytes(state: Sequence[Sequence[Tensor]] | ListBytes) -> ListBytes:
     if any(isinstance(slot, Tensor) for part in state for slot in part):
         return to_lists_of_bytes(state)  # type: ignore[arg-type]
-    return tuple(tuple(bytes(slot) for slot in part) for part in state)
+    return tuple(
+        tuple(slot if mapping_of(slot) is not None else bytes(slot) for slot in part)  # type: ignore[misc]
+        for part in state
+    )

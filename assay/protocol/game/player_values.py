@@ -86,7 +86,7 @@ class Position:
         if read.address >= spec.numel:
             return 0
         size = spec.dtype.size
-        data = self.bytes_of(read.node)[read.address * size : (read.address + 1) * size]
+        data = bytes(self.bytes_of(read.node)[read.address * size : (read.address + 1) * size])
         return canonical(spec.dtype, from_bytes(spec.dtype, data)[0])
 
     def open(self, read: Read) -> Opening:

@@ -16,7 +16,7 @@ from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import refuse
 from assay.protocol.rounds.ticket_types import Calls
 from assay.protocol.rounds.vault import Vault
-from assay.protocol.run.run_charter import RunCharter
+from assay.protocol.run.run_charter import RunCharter, RunEconomics
 from assay.protocol.types import Address, Digest, Round, Wei
 
 ESCROW_LOCK = Digest(b"assay.escrow".ljust(32, b"\0"))
@@ -299,5 +299,10 @@ def cost_of(charter: RunCharter, seated: int) -> int:
     openings = seated
     if not charter.by_seats:
         openings = -(-t.seats // t.group_size) * t.positions + t.top_positions
+    return cost_of_terms(e, t.max_units, seated, openings)
+
+
+def cost_of_terms(e: RunEconomics, units: int, seated: int, openings: int) -> int:
+    """The same for commitments of so many units, and so many openings that are paid."""
     wages = -(-2 * seated * e.audit_ppm * e.wage // (PPM - e.reaudit_ppm))
-    return seated * (charter.price if e.pays else 0) + openings * e.merge_pay + wages
+    return seated * (e.unit_price * units if e.pays else 0) + openings * e.merge_pay + wages

@@ -107,12 +107,12 @@ class TensorTree:
 
     def leaf(self, index: int) -> bytes:
         """The bytes of a leaf."""
-        return self.data[index * LEAF_SIZE : (index + 1) * LEAF_SIZE]
+        return bytes(self.data[index * LEAF_SIZE : (index + 1) * LEAF_SIZE])
 
     def word(self, element: int) -> Word:
         """The raw word of an element, as it stands in the leaf."""
         size = self.spec.dtype.size
-        return from_bytes(self.spec.dtype, self.data[element * size : (element + 1) * size])[0]
+        return from_bytes(self.spec.dtype, bytes(self.data[element * size : (element + 1) * size]))[0]
 
     def path(self, leaf_index: int) -> tuple[Digest, ...]:
         """The path of a leaf to the tree root."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.training.optimizer import TwoLists
-from assay.training.optimizers.each import EachParameter, averaged, complement, decayed, power, zeros
+from assay.training.optimizers.each import EachParameter, averaged, complement, decayed, power
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,6 @@ class _AdamKin(EachParameter):
     def per(self) -> int:
         """Two moments."""
         return 2
-
-    def start(self, parameter: Tensor) -> list[Tensor]:
-        """Zero moments."""
-        return zeros(parameter, self.per)
 
     def _decay(self, p: Tensor, g: Tensor, rate: Tensor) -> tuple[Tensor, Tensor]:
         """Parameter and gradient after weight decay."""

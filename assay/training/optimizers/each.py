@@ -25,9 +25,9 @@ class EachParameter(ABC):
     def per(self) -> int:
         """Tensors that a parameter has."""
 
-    @abstractmethod
     def start(self, parameter: Tensor) -> list[Tensor]:
-        """A parameter's tensors before the first step."""
+        """A parameter's tensors before the first step: zeros in its shape, where a rule says nothing else."""
+        return [torch.zeros_like(parameter) for _ in range(self.per)]
 
     def shared_start(self) -> list[Tensor]:
         """What all parameters share before the first step: the counter, then what else a rule has, f32 [] each."""
@@ -82,8 +82,3 @@ def averaged(old: Tensor, new: Tensor, beta: float) -> Tensor:
 def decayed(p: Tensor, g: Tensor, weight_decay: float) -> Tensor:
     """The gradient with weight decay added to it."""
     return g + p * weight_decay if weight_decay else g
-
-
-def zeros(p: Tensor, count: int) -> list[Tensor]:
-    """Tensors of zeros in the parameter's shape."""
-    return [torch.zeros_like(p) for _ in range(count)]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from assay.training.optimizer import TwoLists
-from assay.training.optimizers.each import EachParameter, decayed, zeros
+from assay.training.optimizers.each import EachParameter, decayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,6 @@ class Rprop(EachParameter):
     def per(self) -> int:
         """Gradient and step sizes."""
         return 2
-
-    def start(self, parameter: Tensor) -> list[Tensor]:
-        """Zeros."""
-        return zeros(parameter, 2)
 
     def step(self, p: Tensor, g: Tensor, own: Sequence[Tensor], rate: Tensor, now: Sequence[Tensor]) -> TwoLists:
         """([the new parameter], its new tensors)."""
@@ -60,10 +56,6 @@ class ASGD(EachParameter):
     def per(self) -> int:
         """The average."""
         return 1
-
-    def start(self, parameter: Tensor) -> list[Tensor]:
-        """Zeros."""
-        return zeros(parameter, 1)
 
     def shared_start(self) -> list[Tensor]:
         """No step taken, no rate set."""

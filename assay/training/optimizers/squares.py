@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.training.optimizer import TwoLists
-from assay.training.optimizers.each import EachParameter, averaged, decayed, zeros
+from assay.training.optimizers.each import EachParameter, averaged, decayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,6 @@ class RMSprop(EachParameter):
     def per(self) -> int:
         """Between one and three tensors."""
         return 1 + self.centered + (self.momentum > 0.0)
-
-    def start(self, parameter: Tensor) -> list[Tensor]:
-        """Zeros."""
-        return zeros(parameter, self.per)
 
     def step(self, p: Tensor, g: Tensor, own: Sequence[Tensor], rate: Tensor, now: Sequence[Tensor]) -> TwoLists:
         """([the new parameter], its new tensors)."""
@@ -93,10 +89,6 @@ class Adadelta(EachParameter):
         """Two averages."""
         return 2
 
-    def start(self, parameter: Tensor) -> list[Tensor]:
-        """Zeros."""
-        return zeros(parameter, 2)
-
     def step(self, p: Tensor, g: Tensor, own: Sequence[Tensor], rate: Tensor, now: Sequence[Tensor]) -> TwoLists:
         """([the new parameter], its new tensors)."""
         g = decayed(p, g, self.weight_decay)
@@ -128,7 +120,7 @@ class Adafactor(EachParameter):
     def start(self, parameter: Tensor) -> list[Tensor]:
         """Zeros."""
         if not self.factored:
-            return zeros(parameter, 1)
+            return [torch.zeros_like(parameter)]
         return [torch.zeros_like(parameter[..., :1]), torch.zeros_like(parameter[..., :1, :])]
 
     def begin(self, shared: Sequence[Tensor], rate: Tensor) -> tuple[list[Tensor], list[Tensor]]:

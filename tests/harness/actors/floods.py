@@ -50,8 +50,8 @@ class DelayedCompute(TorchCompute):
         self.slow.append(executor)
         return super().trace(executor, lists, *args, **options)
 
-    def _executor(self, program: Any) -> Executor:
-        return program if isinstance(program, Executor) else super()._executor(program)
+    def _executor(self, program: Any, lists: Any) -> Executor:
+        return program if isinstance(program, Executor) else super()._executor(program, lists)
 
 
 class PuppetGames:

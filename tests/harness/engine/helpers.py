@@ -15,6 +15,7 @@ from assay.engine.runtime.values.state_io import Lists
 from assay.protocol.program.nodes import Input, Output
 from assay.protocol.program.program import Program
 from assay.protocol.program.reference import ReferenceExecutor
+from assay.protocol.program.wellformed import violations
 
 
 def tensors_of(program: Program, state: Sequence[Sequence[bytes]]) -> list[list[Tensor]]:
@@ -72,6 +73,21 @@ def same_lists(a: Lists, b: Lists) -> bool:
     """Whether two lists of lists of tensors have the same canonical bytes."""
     pairs = [(x, y) for p, q in zip(a, b, strict=True) for x, y in zip(p, q, strict=True)]
     return all(bits_equal(x, y) for x, y in pairs)
+
+
+def both_executors(program: Program) -> tuple[Executor, Executor]:
+    """A well-formed program on stock torch and on native kernels."""
+    assert violations(program) == ()
+    return Executor(program, variant=KernelVariant.STOCK), Executor(program, variant=KernelVariant.FUSED)
+
+
+def check_executors(executors: Sequence[Executor], lists: Lists, eager: Lists) -> None:
+    """Each executor has the bits of the reference, and numbers near those of eager sums, which round as they go."""
+    for executor in executors:
+        for got, near in zip(executor.run(lists), eager, strict=True):
+            for a, b in zip(got, near, strict=True):
+                torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+        assert differing_nodes(executor.program, lists, executor.variant) == []
 
 
 torch.set_num_threads(1)

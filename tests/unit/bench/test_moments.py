@@ -22,17 +22,10 @@ from assay.training.step import preset_step
 from tests.unit.bench.test_quality import WORDS
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 TEXT = "".join(WORDS[k * 7 % 90 :] for k in range(60))
 JOB = MomentsRun("tiny", inner_steps=10, rounds=2, rule=ZERO, seed=1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory):
-    patch = pytest.MonkeyPatch()
-    patch.setenv("ASSAY_CACHE", str(tmp_path_factory.mktemp("cache")))
-    yield
-    patch.undo()
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ NEEDED_ELSEWHERE = {
 STAGES = ("conformance", "step", "products", "root", "quality")
 
 KERNELS = "assay.engine.runtime.triton.kernels"
-IN_TRITONS_LANGUAGE = {f"{KERNELS}.{name}": "triton" for name in ("arith", "product", "scalar", "weigh")}
+IN_TRITONS_LANGUAGE = {f"{KERNELS}.{name}": "triton" for name in ("arith", "product", "scalar", "tile", "weigh")}
 """Kernels, which a torch that is built for CPUs leaves without a language."""
 
 IMPORT_ALL = """

@@ -10,12 +10,16 @@ import ctypes
 from functools import cache
 
 from assay.engine.runtime.native.library import load, native
+from assay.mapped_files import mapping_of
 from assay.protocol.digests import Buffer
 from assay.protocol.trees import merkle, tensors
 from assay.protocol.trees.tensors import LEAF_SIZE, TensorSizeError, TensorSpec
 from assay.protocol.types import Digest, DType
 
 UNIT = "sha256"
+
+_SUBTREE = LEAF_SIZE << 14
+"""Bytes of mapped data that are hashed together, a whole subtree of leaves."""
 
 _integer, _pointer = ctypes.c_int64, ctypes.c_void_p
 
@@ -87,12 +91,40 @@ def failure(made: Hasher) -> str:
     return ""
 
 
+def tree_root(data: Buffer) -> Digest:
+    """The root over the leaves of these bytes, which the type and dims of a tensor are put before."""
+    found = hasher() if len(data) > LEAF_SIZE else None
+    if found is None:
+        return merkle.root(tensors.leaf_digests(TensorSpec(DType.U8, (len(data),)), data))
+    if isinstance(data, bytes):
+        return found.tree_root(data, len(data))
+    import numpy as np  # only an actor's data is mapped: a bare checkout has torch alone
+
+    return found.tree_root(np.frombuffer(data, np.uint8).ctypes.data, len(data))
+
+
+def _mapped_root(spec: TensorSpec, data: memoryview) -> Digest:
+    """The root of bytes that may be more than memory: subtree by subtree, letting go of each."""
+    if len(data) != spec.nbytes:
+        raise TensorSizeError(
+            f"A tensor of {spec.nbytes} bytes was given {len(data)}.", wanted=spec.nbytes, got=len(data)
+        )
+    mapping, roots = mapping_of(data), []
+    for at in range(0, len(data), _SUBTREE):
+        roots.append(tree_root(data[at : at + _SUBTREE]))
+        if mapping is not None:
+            mapping.let_go()
+    return spec.digest(merkle.root(roots))
+
+
 def tensor_root(spec: TensorSpec, data: Buffer) -> Digest:
     """The root of a tensor with these bytes, as `protocol.trees.tensors.tensor_root`.
 
     Raises:
         TensorSizeError: the data has another length than the spec says.
     """
+    if isinstance(data, memoryview):
+        return _mapped_root(spec, data)
     found = hasher() if isinstance(data, bytes) and len(data) > LEAF_SIZE else None
     if found is None:
         return tensors.tensor_root(spec, data)

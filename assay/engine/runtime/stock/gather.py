@@ -27,7 +27,7 @@ def gather(program: Program, node: Gather) -> Kernel:
     missing = bits(fill_tensor(node.spec.dtype, _NAN if node.spec.dtype is DType.F32 else 0))
     fill = bits(fill_tensor(node.spec.dtype, table.view.fill))
     stride, lo, hi = table.view.strides[0], table.view.lo[0], table.view.hi[0]
-    base_O, inside_O = _places(table.view.strides[1:], table.view.lo[1:], table.view.hi[1:], dims)
+    base_O, inside_O = places(table.view.strides[1:], table.view.lo[1:], table.view.hi[1:], dims)
     base_O = base_O + table.view.offset
     bounded = not is_inside(table.view, (size, *dims))
 
@@ -46,7 +46,7 @@ def gather(program: Program, node: Gather) -> Kernel:
     return run
 
 
-def _places(
+def places(
     strides: tuple[int, ...], lo: tuple[int, ...], hi: tuple[int, ...], dims: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
     """The address i64 and the insideness bool that the dims of out contribute, broadcastable over O."""

@@ -101,8 +101,7 @@ def scatter_sum(program: Program, node: ScatterSum) -> Kernel:
     over = dims + red
     inner = range(1, len(over))
     x, index, e = node.x, node.index, node.exponent
-    free = all(o.view.strides[0] == 0 and is_inside(o.view, over[: o.view.rank]) for o in (x, index))
-    if not free or 0 in over:
+    if scatters_by_comparison(node):
         return _scatter_by_comparison(program, node)
     read_x = reader(sub_view(x.view, inner), over[1:], program.specs[x.node])
     read_i = reader(sub_view(index.view, inner), over[1:], program.specs[index.node])
@@ -123,6 +122,13 @@ def scatter_sum(program: Program, node: ScatterSum) -> Kernel:
         return exponents.finish_nan(result_NI, exponent_NI).reshape(dims)
 
     return run
+
+
+def scatters_by_comparison(node: ScatterSum) -> bool:
+    """Whether every element looks at every term, since what is added or where to depends on the row of out."""
+    over = node.spec.dims + node.red
+    views = node.x.view, node.index.view
+    return 0 in over or not all(v.strides[0] == 0 and is_inside(v, over[: v.rank]) for v in views)
 
 
 def _scatter_by_comparison(program: Program, node: ScatterSum) -> Kernel:

@@ -78,10 +78,10 @@ def _last_uses(program: ScalarProgram) -> dict[int, list[int]]:
 
 def _constants(instructions: Sequence[Instruction], device: torch.device) -> dict[int, Tensor]:
     """0-dimensional tensors of the constants, by instruction: division by a Python scalar is not exact on GPUs."""
-    return {k: _constant(Op(i.op), i.imm).to(device) for k, i in enumerate(instructions) if i.op in CONSTANTS}
+    return {k: constant(Op(i.op), i.imm).to(device) for k, i in enumerate(instructions) if i.op in CONSTANTS}
 
 
-def _constant(op: Op, imm: int) -> Tensor:
+def constant(op: Op, imm: int) -> Tensor:
     """The value of a constant instruction."""
     signed = struct.unpack(">i", imm.to_bytes(4, "big"))[0]
     match op:
@@ -127,7 +127,7 @@ def _run(
             registers.append(constants[k])
             continue
         a, b, c = (registers[r] if r < len(registers) else None for r in (i.a, i.b, i.c))
-        registers.append(_select(a, b, c) if i.op == Op.SELECT else _FUNCTIONS[i.op](a, b))  # type: ignore[arg-type]
+        registers.append(_select(a, b, c) if i.op == Op.SELECT else FUNCTIONS[i.op](a, b))  # type: ignore[arg-type]
         a = b = c = None
         for r in dead.get(k, ()):
             registers[r] = None
@@ -198,7 +198,7 @@ def _mulhi(a: Tensor, b: Tensor) -> Tensor:
     return (((a.long() & _MASK32) * (b.long() & _MASK32)) >> 32).int()
 
 
-_FUNCTIONS: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
+FUNCTIONS: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
     Op.F32_ADD: torch.add,
     Op.F32_SUB: torch.sub,
     Op.F32_MUL: torch.mul,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from assay.engine.runtime.native.sha256 import hasher
+from assay.mapped_files import mapping_of
+from assay.protocol.digests import Buffer
 from assay.protocol.types import DType
 
 NAN_BITS = 0x7FC00000
@@ -65,18 +68,29 @@ def fill_tensor(dtype: DType, word: int) -> Tensor:
     return torch.frombuffer(raw, dtype=TORCH[dtype]).clone().reshape(())
 
 
-def from_bytes(dtype: DType, dims: tuple[int, ...], data: bytes) -> Tensor:
+def from_bytes(dtype: DType, dims: tuple[int, ...], data: Buffer) -> Tensor:
     """The tensor with these little-endian elements, in memory of its own; bits are kept, canonical or not.
 
-    It lies on torch's default device, as other new tensors do.
+    It lies on torch's default device, as other new tensors do. On a CPU that of a view of a mapped file lies in the
+    file: whoever writes into it ends the process.
 
     Raises:
         ValueError: the length does not fit.
     """
     if len(data) == 0:
         return torch.zeros(dims, dtype=TORCH[dtype])
-    made = torch.frombuffer(bytearray(data), dtype=TORCH[dtype]).reshape(dims)
+    held = mapped_memory(data) if mapping_of(data) is not None else bytearray(data)
+    made = torch.frombuffer(held, dtype=TORCH[dtype]).reshape(dims)
     return made.to(torch.get_default_device())
+
+
+def mapped_memory(data: Buffer) -> Any:
+    """The memory of a view as torch takes it without a copy: torch knows no memory that must not be written to."""
+    import numpy as np  # only an actor's data is mapped: a bare checkout has torch alone
+
+    held = (ctypes.c_char * len(data)).from_address(np.frombuffer(data, np.uint8).ctypes.data)
+    held.kept = data  # type: ignore[attr-defined]  # torch keeps `held`, and this keeps the mapping
+    return held
 
 
 def to_bytes(t: Tensor) -> bytes:

@@ -8,13 +8,15 @@ bytes cross the border as they are, in both directions: a NaN keeps its payload,
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 
 from torch import Tensor
 
 from assay.engine.runtime.native.sha256 import root_at
 from assay.engine.runtime.values.dtypes import PROTOCOL, canonical, from_bytes, raw_bytes
-from assay.protocol.errors import UserError
+from assay.mapped_files import MappedFile, mapping_of
+from assay.protocol.errors import InvariantError, UserError
 from assay.protocol.program.program import Program
 from assay.protocol.trees import state
 from assay.protocol.trees.state import ListBytes, SlotLists
@@ -39,15 +41,52 @@ def spec_of(t: Tensor) -> TensorSpec:
     return TensorSpec(PROTOCOL[t.dtype], tuple(t.shape))
 
 
+def bytes_of(t: Tensor) -> memoryview:
+    """The bytes of a contiguous tensor on the CPU, where they lie; it must outlive them."""
+    return memoryview((ctypes.c_char * t.nbytes).from_address(t.data_ptr() if t.nbytes else id(t))).cast("B")
+
+
 def to_lists_of_bytes(lists: Lists) -> ListBytes:
     """The bytes of every slot, as they are."""
     return tuple(tuple(raw_bytes(t) for t in part) for part in lists)
 
 
+def passed_on(given: ListBytes, inputs: Lists, results: Lists) -> ListBytes:
+    """The bytes of results; slots that are inputs passed through are the very bytes that were given.
+
+    inputs: the tensors made of `given`. So data is neither copied nor read for being passed on.
+    """
+    known = {id(t): raw for part, raws in zip(inputs, given, strict=True) for t, raw in zip(part, raws, strict=True)}
+    return tuple(tuple(known[id(t)] if id(t) in known else raw_bytes(t) for t in part) for part in results)
+
+
+def mappings_of(lists: ListBytes) -> list[MappedFile]:
+    """The mapped files that slots lie in."""
+    return list({id(m): m for part in lists for data in part if (m := mapping_of(data)) is not None}.values())
+
+
+def check_mapped(lists: ListBytes) -> None:
+    """Lets go of the pages of mapped slots, once their files hold what they must.
+
+    Attack: somebody writes to a file after its root was found right, and an honest actor signs what it computed.
+
+    Raises:
+        InvariantError: DataChanged.
+    """
+    for mapping in mappings_of(lists):
+        mapping.let_go()
+        if not mapping.is_right():
+            raise InvariantError(
+                "The file of the run's data was written to while it was in use; what was computed is thrown away.",
+                code="DataChanged",
+                remedy="Start again: the file is fetched anew. Keep other programs out of --data-dir.",
+            )
+
+
 def from_lists_of_bytes(
     specs: Sequence[Sequence[TensorSpec]], data: Sequence[Sequence[bytes]]
 ) -> tuple[list[Tensor], ...]:
-    """The tensors with these bytes, in memory of their own; bits are kept as they are.
+    """The tensors with these bytes, in memory of their own or in their mapped file; bits are kept as they are.
 
     Raises:
         TensorSizeError: some bytes have another length than their spec says.
