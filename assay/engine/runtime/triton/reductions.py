@@ -1,6 +1,8 @@
 """Nodes that reduce: every element is an exact integer of its terms, so any order and any cut gives the same bits.
 
-Shapes: ROWS elements of out and TERMS terms of each at a time; partial results stay in a block until the end.
+Shapes: ROWS elements of out and TERMS terms of each at a time; partial results stay in a block until the end. What lies
+along the reduced dims is read as rows, long ones by themselves; what lies along those of out as columns, many beside
+each other: neighbouring threads load neighbouring addresses.
 """
 
 from __future__ import annotations
@@ -26,6 +28,12 @@ _STORE = "tl.store(out + o, result, mask=live)"
 
 ENOUGH_PROGRAMS = 256
 """At which a reduction is no longer cut: about two for each multiprocessor of a large device."""
+
+COLUMN_PROGRAMS = 512
+"""The same for columns, whose programs have fewer loads on their way at a time."""
+
+COLUMNS = 128
+"""Elements of out beside each other that a program reduces: their loads are 512 bytes in a row."""
 
 LEAST_BLOCKS = 4
 """Of terms that a part has at least: each costs an atomic operation per element."""
@@ -58,6 +66,7 @@ class _ReductionText:
         self.terms: list[str] = []
         self.after: list[str] = []
         self.narrow = prod(dims) < 1 << 31 and prod(red) < 1 << 31
+        self._views: list[View] = []
 
     def row(self, name: str, x: Operand) -> None:
         """Loads an operand over out before the terms."""
@@ -68,6 +77,7 @@ class _ReductionText:
         """Loads an operand over out and red, a block of terms at a time."""
         self.narrow = self.narrow and is_narrow(x.view, (*self.out.dims, *self.red.dims))
         pointer = self._pointer(x.node)
+        self._views.append(x.view)
         self.terms += load_lines(name, pointer, self._type(x), x.view, "here", self.out, self.red)
 
     def kernel(self, kind: _ReductionKind) -> Kernel:
@@ -77,9 +87,10 @@ class _ReductionText:
         and a kernel of its own finishes these.
         """
         dims, sources, count, result = self.out.dims, self.sources, prod(self.red.dims), self.result
-        rows, terms = blocks(prod(dims), count)
+        columns = are_columns(self._views, dims, self.red.dims)
+        rows, terms = blocks(prod(dims), count, columns=columns)
         programs, size = -(-prod(dims) // rows), {"ROWS": rows, "TERMS": terms}
-        parts = cuts(programs, count, terms)
+        parts = cuts(programs, count, terms, COLUMN_PROGRAMS if columns else ENOUGH_PROGRAMS)
         span = -(-count // (parts * terms)) * terms if parts > 1 else 0
         reduced = self._reduced(kind, count, span)
         if span:
@@ -135,18 +146,36 @@ class _ReductionText:
         return self.program.specs[x.node].dtype
 
 
-def blocks(elements: int, terms: int) -> tuple[int, int]:
-    """ROWS and TERMS of a program, powers of two: long rows by themselves, short ones several together."""
+def are_columns(views: Sequence[View], dims: Sequence[int], red: Sequence[int]) -> bool:
+    """Whether terms lie beside each other along out and none along red: a column of a row-major matrix each."""
+    along_out = [_innermost(view.strides[: len(dims)], dims) for view in views]
+    along_red = [_innermost(view.strides[len(dims) :], red) for view in views]
+    return 1 in along_out and 1 not in along_red
+
+
+def _innermost(strides: Sequence[int], dims: Sequence[int]) -> int:
+    """Elements between neighbours of the last dim that has any; 0 where there are none."""
+    return next((stride for stride, size in zip(reversed(strides), reversed(dims), strict=True) if size > 1), 0)
+
+
+def blocks(elements: int, terms: int, *, columns: bool = False) -> tuple[int, int]:
+    """ROWS and TERMS of a program, powers of two: long rows by themselves, short ones several together; columns first
+    as many as a few loads of a warp take, then terms.
+    """
     most = 1 << 16 if backend.is_interpreted() else 1 << 11
-    width = min(1 << max(terms - 1, 0).bit_length(), most)
-    return min(1 << max(elements - 1, 0).bit_length(), max(most // width, 1)), width
+    height, width = (1 << max(n - 1, 0).bit_length() for n in (elements, terms))
+    if columns:
+        rows = min(height, COLUMNS)
+        return rows, min(width, most // rows)
+    width = min(width, most)
+    return min(height, max(most // width, 1)), width
 
 
-def cuts(programs: int, count: int, terms: int) -> int:
+def cuts(programs: int, count: int, terms: int, enough: int = ENOUGH_PROGRAMS) -> int:
     """Over how many programs the terms of one element are cut, a step of so many terms at a time."""
-    if not 0 < programs < ENOUGH_PROGRAMS:
+    if not 0 < programs < enough:
         return 1
-    return max(min(count // (LEAST_BLOCKS * terms), -(-ENOUGH_PROGRAMS // programs)), 1)
+    return max(min(count // (LEAST_BLOCKS * terms), -(-enough // programs)), 1)
 
 
 def rowexp(program: Program, node: RowExp) -> Kernel:
