@@ -95,7 +95,14 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int = 4, 
         with np.errstate(all="ignore"):  # what overflows or is no number is meant to
             kernel[grid](*arguments, **constants)
     else:
-        kernel[grid](*arguments, **constants, num_warps=warps, **OPTIONS)
+        try:
+            kernel[grid](*arguments, **constants, num_warps=warps, **OPTIONS)
+        except Exception as error:  # compilers name a line, all kernels made from text alike
+            function = kernel.fn
+            error.add_note(
+                f"Kernel {function.__name__} of {function.__code__.co_filename}, {constants}, {warps} warps."
+            )
+            raise
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """A program's whole runs on a device: inputs in places of their own, values in one arena, Y over X, one captured graph.
 
-The arena is planned and made at the first run, and kept. On a GPU the second run is captured (`torch.cuda.CUDAGraph`)
-and later ones replay it; the interpreter takes the same steps over the same places, one by one.
+The arena is planned and made at the first run, and kept. On a GPU all kernels are compiled before the first run, side
+by side (`ahead`); the second is captured (`torch.cuda.CUDAGraph`) and later ones replay it. The interpreter takes the
+same steps over the same places, one by one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from threading import RLock
 import torch
 from torch import Tensor
 
-from assay.engine.runtime.triton import arena, backend
+from assay.engine.runtime.triton import ahead, arena, backend
 from assay.engine.runtime.triton.donation import Plan, plan_of
 from assay.engine.runtime.triton.groups import MapGroups
 from assay.engine.runtime.values.dtypes import TORCH, canonical
@@ -73,6 +74,8 @@ class WholeRuns:
             InvariantError: StaleState, a slot of X lies in the arena and is not what the last run gave.
         """
         with self.turn:
+            if not self._runs:
+                ahead.compile_ahead(self._launches)
             self._load(slots)
             self._held = [None] * len(self._inputs)
             self._launch()
@@ -111,6 +114,13 @@ class WholeRuns:
             self._steps()
         else:
             self._graph.replay()
+
+    def _launches(self) -> Sequence[backend.Launch]:
+        """What a run launches, over the places where it will; what it computes without kernels comes of nothing."""
+        self._arena.begin()
+        with backend.recorded() as seen, arena.within(self._arena):
+            self.groups.run(self._slots)
+        return seen
 
     def _steps(self) -> None:
         """All of a run, over places that never move."""
