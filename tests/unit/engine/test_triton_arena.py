@@ -54,7 +54,13 @@ def added_in_place(b: ProgramBuilder, x: Ref, y: Ref) -> list[Ref]:
 def read_in_the_next_step(b: ProgramBuilder, x: Ref, y: Ref) -> list[Ref]:
     """x is read after its new value is there: by a reduction, which shares no kernel."""
     new = add(b, x, y)
-    return [new, add(b, y, b.max(x, 1).expand(N))]
+    return [new, add(b, y, b.max(x.slice(0, N - 1, -1, -1), 1).expand(N))]
+
+
+def read_in_the_kernel_of_its_rows(b: ProgramBuilder, x: Ref, y: Ref) -> list[Ref]:
+    """Rows of x are loaded by threads of which others may store the same elements of its new value."""
+    new = add(b, x, y)
+    return [new, add(b, y, b.max(new, 1).expand(N))]
 
 
 def read_last_before_the_step(b: ProgramBuilder, x: Ref, y: Ref) -> list[Ref]:
@@ -96,6 +102,7 @@ def a_constant(b: ProgramBuilder, x: Ref, y: Ref) -> list[Ref]:
 CASES: dict[ArenaCase, set[int]] = {
     added_in_place: {0},
     read_in_the_next_step: {1},
+    read_in_the_kernel_of_its_rows: set(),
     read_last_before_the_step: {0},
     read_backwards: set(),
     read_both_ways_in_one_group: {1},

@@ -122,8 +122,8 @@ def donated(program: Program, members: Sequence[Sequence[int]]) -> frozenset[int
 
 def _is_loaded_before(program: Program, slot: int, value: int, nodes: Sequence[int]) -> bool:
     """Whether the step's nodes read a slot element by element, first in the map of its new value or before that."""
-    if not isinstance(program.nodes[value], Map):
-        return False
+    if not all(isinstance(program.nodes[k], Map) for k in nodes):
+        return False  # rows are loaded by other threads than those that store them
     whole = Window.whole(program.specs[slot].dims).view
     reading = [k for k in nodes if slot in reads(program.nodes[k])]
     for k in reading:

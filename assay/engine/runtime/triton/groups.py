@@ -1,7 +1,8 @@
-"""Maps over one index space in one kernel: what a later one reads element by element stays in a register.
+"""Nodes in groups, a kernel each: what a later one reads of an earlier one stays in a register.
 
-A map joins a group that runs earlier when everything else that it reads is there by then: so an optimizer's maps of one
-parameter read its gradient once. Values that nothing outside reads are never stored.
+Groups of common rows (`rows`) come first. Of what is left, maps over one index space share a kernel: a map joins a
+group that runs earlier when everything else that it reads is there by then: so an optimizer's maps of one parameter
+read its gradient once. Values that nothing outside reads are never stored.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend, scalar_text
 from assay.engine.runtime.triton.elementwise import block, empty, functions, memory, over, text_of
 from assay.engine.runtime.triton.reading import LOADED, STORED, Span, is_narrow, load_lines
+from assay.engine.runtime.triton.row_kernels import row_kernel
+from assay.engine.runtime.triton.rows import RowGroup, row_groups
 from assay.engine.runtime.triton.virtual import NONE, VirtualNodes
 from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.program.nodes import Const, Input, Map, Operand, Output, reads
@@ -37,7 +40,9 @@ class MapGroups:
     def __init__(self, program: Program, kernel: Callable[[int], Kernel], virtual: VirtualNodes = NONE) -> None:
         """kernel: that of a node by itself. virtual: nodes that are not stored, which have no step."""
         self._program = program
-        self.groups = _grouped(program, virtual)
+        free = set(range(len(program.nodes))) - virtual.spaces.keys() - virtual.readers.keys()
+        by_rows = row_groups(program, free)
+        self.groups = _grouped(program, virtual, by_rows)
         later = {k for maps in self.groups.values() for k in maps[1:]}
         inputs, first_output = sum(program.inputs), len(program.nodes) - sum(program.outputs)
         self._first_output = first_output
@@ -47,7 +52,12 @@ class MapGroups:
         for k in steps:
             if k in self.groups:
                 stored = tuple(j for j in self.groups[k] if j in kept)
-                self._steps.append((stored, _kernel(program, self.groups[k], stored)))
+                made = (
+                    row_kernel(program, by_rows[k], stored)
+                    if k in by_rows
+                    else _kernel(program, self.groups[k], stored)
+                )
+                self._steps.append((stored, made))
             else:
                 self._steps.append(((k,), _single(kernel(k))))
         self.dead = _dead(program, steps, self.groups, virtual)
@@ -66,22 +76,27 @@ class MapGroups:
         return values[self._first_output :]  # type: ignore[return-value]
 
 
-def _grouped(program: Program, virtual: VirtualNodes) -> dict[int, tuple[int, ...]]:
-    """The groups of two stored maps and more, by their first one."""
+def _grouped(program: Program, virtual: VirtualNodes, by_rows: Mapping[int, RowGroup]) -> dict[int, tuple[int, ...]]:
+    """All groups, by their first member: those of common rows, and those of two stored maps and more besides."""
     nodes = program.nodes
     position = list(range(len(nodes)))
+    for k, group in by_rows.items():
+        for member in group.is_whole:
+            position[member] = k
+    taken = {member for group in by_rows.values() for member in group.is_whole} | virtual.spaces.keys()
     open_groups: dict[tuple[int, ...], list[int]] = {}
     found: dict[int, list[int]] = {}
     for k, node in enumerate(nodes):
-        if not isinstance(node, Map) or not node.spec.numel or k in virtual.spaces:
+        if not isinstance(node, Map) or not node.spec.numel or k in taken:
             continue
-        group = open_groups.get(node.spec.dims)
-        if group is not None and len(group) < MOST_MAPS and _joins(program, node, group, position):
-            group.append(k)
-            position[k] = group[0]
+        maps = open_groups.get(node.spec.dims)
+        if maps is not None and len(maps) < MOST_MAPS and _joins(program, node, maps, position):
+            maps.append(k)
+            position[k] = maps[0]
         else:
             open_groups[node.spec.dims] = found[k] = [k]
-    return {k: tuple(group) for k, group in found.items() if len(group) > 1}
+    every = {k: tuple(maps) for k, maps in found.items() if len(maps) > 1}
+    return every | {k: tuple(group.is_whole) for k, group in by_rows.items()}
 
 
 def _joins(program: Program, node: Map, group: Sequence[int], position: Sequence[int]) -> bool:
