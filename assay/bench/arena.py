@@ -1,7 +1,8 @@
 """A real dispute in one process: a node, the contracts of a run, and the agents' own code on both sides.
 
 A solver trains a round and lies in one node; the auditor that is drawn for it accuses and challenges; both play to the
-verdict. What is measured are the transactions as mined.
+verdict. The solver runs programs on the device that is asked for, the auditor on the CPU. What is measured are the
+transactions as mined.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final
 from eth_account import Account
 
 from assay.bundle.calls import decode_call
+from assay.engine.runtime.executor import cpu_variant, how_programs_run
 from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import InvariantError
 from assay.protocol.game.state import Outcome, Verdict
@@ -151,7 +153,7 @@ def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] 
         run = post_run(
             *(chain, sponsor, store, prepared), name="arena", rounds=1, seats=1, pace=pace, rates=RATES, talk=talk
         )
-        compute, charter = TorchCompute(), run.charter
+        compute, charter = TorchCompute(cpu_variant()), run.charter
 
         def actor(name: str, stake: Wei) -> tuple[ActorKeys, Path]:
             account = Account.create()
@@ -163,7 +165,8 @@ def play(preset: Preset, text: str, family: Family, talk: Callable[[str], None] 
         keys, folder = actor("auditor", stake_of(charter, tickets=TICKETS))
         auditor = AuditorAgent(run, keys, store, folder, compute=compute, tickets=TICKETS)
         keys, folder = actor("solver", stake_of(charter, seats=1))
-        solver = LyingSolver(run, keys, store, folder, compute=compute, family=family)
+        talk(f"the solver: {how_programs_run()} The auditor: by {cpu_variant()} kernels on the CPU.")
+        solver = LyingSolver(run, keys, store, folder, compute=TorchCompute(), family=family)
         try:
             talk("taking a seat and tickets")
             agents = [auditor, solver]

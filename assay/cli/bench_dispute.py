@@ -25,8 +25,9 @@ def dispute(
 ) -> None:
     """Play real disputes about GPTs on a local node, and compute GPT-2 small's from its captured program.
 
-    Estimated columns are named as such. `--only demo --only gpt2-small` leaves out the GPT of 10 M parameters, whose
-    training, audit and game take most of the time.
+    With `--device cuda` the solver computes on the GPU and the auditor on the CPU. Estimated columns are named as such.
+    `--only demo --only gpt2-small` leaves out the GPT of 10 M parameters, whose training, audit and game take most of
+    the time.
     """
     from assay.bench.dispute import MODELS, report
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 
 from assay.engine.runtime import footprint
-from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.trace import TorchTrace
 from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, mappings_of, passed_on
 from assay.protocol.program.program import Program
@@ -21,9 +21,10 @@ from assay.protocol.types import Digest
 
 
 class TorchCompute:
-    """Runs programs on the stock-torch executor; executors are built once per program and kept."""
+    """Runs programs as is usual on this machine, or by one variant; executors are built once per program and kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, variant: KernelVariant | None = None) -> None:
+        self._variant = variant
         self._executors: dict[Digest, Executor] = {}
 
     def run(
@@ -80,7 +81,9 @@ class TorchCompute:
         if program.root not in self._executors:
             # What lies in files takes no memory that the machine cannot have back.
             mapped = sum(map(len, mappings_of(lists)))
-            self._executors[program.root] = Executor(program, memory=footprint.limit() + mapped)
+            self._executors[program.root] = Executor(
+                program, variant=self._variant, memory=footprint.limit() + mapped
+            )
         return self._executors[program.root]
 
 

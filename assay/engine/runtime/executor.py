@@ -357,6 +357,11 @@ def usual_variant() -> KernelVariant | None:
     return None if reason else KernelVariant.TRITON
 
 
+def cpu_variant() -> KernelVariant:
+    """What the CPU has best, whichever device is asked for."""
+    return KernelVariant.STOCK if usable_natives()[0] is None else KernelVariant.FUSED
+
+
 def check_memory(program: Program, most: int | None = None) -> None:
     """Before anything is put at stake: whether a run of a well-formed program fits this machine.
 

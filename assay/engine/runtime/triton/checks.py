@@ -24,6 +24,9 @@ from assay.protocol.program.program import Program
 
 _NONE = -1
 
+MOST_PROGRAMS = 528
+"""That weigh one operand, four for each multiprocessor of a large device: what is not due ends after a load."""
+
 
 class ProductChecks:
     """What a program's checks keep on the device. One run at a time: between `begin` and `verify` there is no other."""
@@ -110,7 +113,8 @@ def weigh(
     block = (1 << 10, 1 << 10) if backend.is_interpreted() else (64, 64)
     br, bk = (min(1 << max(n - 1, 0).bit_length(), most) for n, most in zip((rows, terms), block, strict=True))
     weights, out = (checks.middle, checks.left) if along else (checks.weights, checks.middle)
+    count = -(-rows // br) * -(-terms // bk) * z0 * z1
     backend.launch(
-        kernel, (-(-rows // br), -(-terms // bk), z0 * z1), *given, checks.due, weights, out, k, z1, rows, terms,
+        kernel, (min(count, MOST_PROGRAMS),), *given, checks.due, weights, out, k, z1, rows, terms, count,
         *strides, P=precision, ALONG=along, TIMES=times, BR=br, BK=bk,
     )  # fmt: skip
