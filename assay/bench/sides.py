@@ -7,13 +7,15 @@ import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
-from assay.bench.models import recipe_of
+from assay.bench.models import LARGE, SHORT, recipe_of
+from assay.bench.tried_small import TriedSmall
 from assay.engine.compiler.cache import cached_program
 from assay.engine.compiler.capture import capture
 from assay.engine.runtime.devices import Device
@@ -89,9 +91,15 @@ def _found(variable: str, *usual: str) -> bool:
 
 def program_of(model: str, tier: str) -> Program:
     """The program of one step, captured without calibration, from the cache where it has been captured before."""
-    step = RecipeStep(recipe_of(model))
+    step = _step_of(model)
     described = {"kind": "bench step", "model": model, "tier": tier, "shapes": _shapes(step.state())}
     return cached_program(described, lambda: capture(step, step.state(), tier_of(tier)).program)
+
+
+@lru_cache(maxsize=1)
+def _step_of(model: str) -> RecipeStep:
+    """The step of a model, kept for its other tiers: making one tries it."""
+    return TriedSmall(recipe_of(model)) if model in LARGE | SHORT else RecipeStep(recipe_of(model))
 
 
 def _shapes(state: TensorLists) -> list[list[str]]:
@@ -100,7 +108,7 @@ def _shapes(state: TensorLists) -> list[list[str]]:
 
 def start_of(model: str, tier: str, *, is_witnessed: bool = False) -> tuple[Program, TensorLists]:
     """The program of one step and the state before the first: what a participant of a run is given."""
-    plain, state = program_of(model, tier), RecipeStep(recipe_of(model)).state(key=(1, 2))
+    plain, state = program_of(model, tier), _step_of(model).state(key=(1, 2))
     if not is_witnessed:
         return plain, state
     program = witnessed_program(plain)
@@ -123,6 +131,11 @@ class Exact:
             self.state = tuple(self.executor.run(self.state, give=True, store=False))
 
 
+def indexed_there(t: Tensor, device: torch.device) -> Tensor:
+    """The same numbers on the device, in a type that it indexes: torch indexes no u16 on a GPU."""
+    return (t.to(torch.int32) if t.dtype is torch.uint16 and device.type != "cpu" else t).to(device)
+
+
 class Eager:
     """A side that trains the recipe's module as a PyTorch user would."""
 
@@ -130,7 +143,7 @@ class Eager:
         self.recipe = recipe_of(model)
         self.recipe.module.to(device)
         self._device, self._is_deterministic = device, is_deterministic
-        self._data = [t.to(device) for t in self.recipe.data]
+        self._data = [indexed_there(t, device) for t in self.recipe.data]
 
     def __call__(self) -> None:
         """One step: batch, forward, backward, optimizer."""
@@ -187,7 +200,13 @@ def side_of(model: str, side: Contender, device: torch.device = CPU) -> Callable
 
 
 def default_variant(device: torch.device = CPU) -> str:
-    """How programs run on a device unless asked otherwise."""
-    if device.type != "cpu":
-        return KernelVariant.STOCK.value if usable_triton() else KernelVariant.TRITON.value
-    return KernelVariant.STOCK.value if usable_natives()[0] is None else KernelVariant.FUSED.value
+    """How programs run on a device unless asked otherwise. Raises ConfigError (NoDevice): none does on a GPU."""
+    if device.type == "cpu":
+        return KernelVariant.STOCK.value if usable_natives()[0] is None else KernelVariant.FUSED.value
+    if why := usable_triton():
+        raise ConfigError(
+            f"Programs cannot run on a GPU here: {why}.",
+            code="NoDevice",
+            remedy="Use --device cpu, or install the Triton that torch was built with.",
+        )
+    return KernelVariant.TRITON.value

@@ -17,13 +17,13 @@ from torch import Tensor
 
 from assay.bench.bytepairs import encode, train_merges
 from assay.bench.nanogpt import CPU_SIZE, GPU_SIZE, STEPS, NanoGPT, NanoSize, nanogpt_recipe
-from assay.bench.sides import CPU, there
+from assay.bench.sides import CPU, default_variant, there
 from assay.bench.step import alternate, clock_for
 from assay.engine.compiler.cache import cached_program
 from assay.engine.compiler.calibrate import calibrated
 from assay.engine.compiler.capture import capture
 from assay.engine.compiler.lowering.registry import Precision
-from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.programs.capture import TIERS
 from assay.protocol.program.program import Program
 from assay.training.data import corpus_from_text
@@ -129,8 +129,10 @@ class Trainer:
         self.step, self._device = step_of(job, text), device
         self.program = None if job.tier == EAGER else program_of(job, text)
         self.step.recipe.module.to(device)
+        # Left open, programs may run by kernels of the CPU, which cannot read a GPU's memory.
+        variant = None if device.type == "cpu" or self.program is None else KernelVariant(default_variant(device))
         with there(device):
-            self.executor = None if self.program is None else Executor(self.program)
+            self.executor = None if self.program is None else Executor(self.program, variant=variant)
         self.put(self.step.state(key=(job.seed, 0)))
 
     def put(self, state: TensorLists) -> None:

@@ -80,10 +80,11 @@ def default_vectors() -> Path:
     return ROOT / "tests" / "vectors"
 
 
-def check_all(folder: Path) -> Iterator[Tally]:
+def check_all(folder: Path, *, gpu_first: bool = False) -> Iterator[Tally]:
     """Every group against every implementation, one after another; what cannot run here is skipped by name.
 
-    An executor that raises an error is wrong in that group. Raises VectorsMissing.
+    gpu_first: what runs on a GPU before all else. An executor that raises an error is wrong in that group. Raises
+    VectorsMissing.
     """
     names = ("arithmetic", "beacon", "digests", "elements", "nodes", "rules", "witness")
     files = (_read(folder / f"{name}.json") for name in names)
@@ -110,6 +111,8 @@ def check_all(folder: Path) -> Iterator[Tally]:
             (name, "programs", nodes.check(vectors, run)),
             (name, "accumulators", witness.accumulators(witnesses, run)),
         ]
+    if gpu_first:
+        groups.sort(key=lambda group: not nodes.is_on_gpu(group[0]))
     for implementation, group, cases in groups:
         yield _tally(implementation, group, cases)
     try:

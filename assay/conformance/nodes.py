@@ -122,8 +122,12 @@ def executors() -> Iterator[tuple[str, RunNodes] | Absent]:
     yield "torch", _by_torch
     yield "torch, cross-check", partial(_by_torch, cross_check=True)
     yield from _natives()
-    yield _cuda()
     yield _triton()
+
+
+def is_on_gpu(name: str) -> bool:
+    """Whether an executor is one that runs on a GPU."""
+    return name == "triton, cuda"
 
 
 def _by_reference(program: Program, x: Sequence[Sequence[bytes]]) -> list[list[bytes]]:
@@ -186,20 +190,6 @@ def natives_of(instruction_set: str, *, tiles: bool) -> Natives:
         layout.NodeKernels(load("nodes", instruction_set), instruction_set),
         native_dot.kernels_of(instruction_set, tiles=tiles),
     )
-
-
-def _cuda() -> tuple[str, RunNodes] | Absent:
-    """Stock torch on a GPU."""
-    import torch
-
-    if not torch.cuda.is_available():
-        return Absent("torch, cuda", "there is no GPU that torch can use")
-
-    def run(program: Program, x: Sequence[Sequence[bytes]]) -> list[list[bytes]]:
-        with torch.device("cuda"):  # where `from_bytes` puts what it makes
-            return _by_torch(program, x)
-
-    return "torch, cuda", run
 
 
 def _triton() -> tuple[str, RunNodes] | Absent:
