@@ -10,6 +10,7 @@ import pytest
 
 from assay.cli import checks, platforms
 from assay.cli.checks import CheckState
+from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.errors import StoreAddressInvalid
 
@@ -59,6 +60,7 @@ def without_builds(code: str, before: str = "") -> str:
 
 def test_every_module_is_imported_and_a_folder_is_a_store_without_them(tmp_path: Path):
     code = f"""
+from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.errors import StoreAddressInvalid
 store = open_store({str(tmp_path)!r})
@@ -90,6 +92,7 @@ def test_the_doctor_says_what_arm_has_no_builds_of(on_arm: None, monkeypatch: py
     monkeypatch.setattr("assay_ledger.chain.node.ROOT", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("assay_ledger.chain.artifacts.artifacts_dir", lambda: tmp_path)
+    load_artifact.cache_clear()  # other tests of this process have read contracts
     found = {finding.name: finding for finding in checks.examine()}
     for name, tool in (("platform", "anvil, forge, obstore, pyrevm"), ("anvil", "anvil"), ("contracts", "forge")):
         assert found[name].state is CheckState.SKIPPED, found[name]
