@@ -9,9 +9,10 @@ Shapes: O the dims of out, R those of red; B, M, N, K as in products (both opera
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -22,9 +23,9 @@ from assay.engine.runtime.stock.gather import places
 from assay.engine.runtime.stock.reduce import ranks_by_sorting
 from assay.engine.runtime.stock.scalar import FUNCTIONS, constant
 from assay.engine.runtime.values.dtypes import TORCH, fill_tensor, from_bytes
-from assay.engine.runtime.values.views import is_inside, reader, sub_view
+from assay.engine.runtime.values.views import sub_view
+from assay.programs.real_functions import Found, functions_in
 from assay.protocol.arithmetic.scalar import CONSTANTS, Op, ScalarProgram, arity_of
-from assay.protocol.arithmetic.words import MASK_64
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import (
     Const,
@@ -44,8 +45,6 @@ from assay.protocol.program.nodes import (
     reads,
 )
 from assay.protocol.program.program import Program
-from assay.protocol.program.views import View
-from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 
 Values = Sequence[Tensor]
@@ -118,19 +117,31 @@ class RealProgram:
                 ).reshape(node.spec.dims)
 
     def read(self, operand: Operand, dims: Sequence[int]) -> Callable[[Values], Tensor]:
-        """A reader of an operand over dims, in memory of its own."""
-        view, spec = operand.view, self.program.specs[operand.node]
-        numbers = TensorSpec(DType.I32, spec.dims)
-        inner = reader(View(view.offset, view.strides, view.lo, view.hi, MASK_64), dims, numbers)
-        at = inner(torch.arange(spec.numel, dtype=torch.int32).reshape(spec.dims)).to(torch.int64)
-        fill, inside = widened(fill_tensor(spec.dtype, view.fill)), is_inside(view, dims)
-        if not spec.numel:
-            return lambda _: fill.expand(tuple(dims)).clone()
-        found = at.clamp_min(0)
+        """A reader of an operand over dims; what it gives may share the operand's memory."""
+        view, dims = operand.view, tuple(dims)
+        fill = widened(fill_tensor(self.program.specs[operand.node].dtype, view.fill))
+        first = tuple(max(lo, 0) for lo in view.lo)
+        last = tuple(min(hi, n) for hi, n in zip(view.hi, dims, strict=True))
+        if any(a >= b for a, b in zip(first, last, strict=True)):
+            return lambda _: fill.expand(dims)
+        sizes = tuple(b - a for a, b in zip(first, last, strict=True))
+        strides = tuple(s if n > 1 else 0 for n, s in zip(sizes, view.strides, strict=True))
+        # as_strided takes no negative strides: such a dimension is read forwards from its other end, and turned.
+        turned = tuple(d for d, s in enumerate(strides) if s < 0)
+        start = view.offset + sum(a * s for a, s in zip(first, view.strides, strict=True))
+        start += sum((sizes[d] - 1) * strides[d] for d in turned)
+        forwards = tuple(abs(s) for s in strides)
+        where = None if sizes == dims else tuple(slice(a, b) for a, b in zip(first, last, strict=True))
 
         def run(values: Values) -> Tensor:
-            t = values[operand.node].reshape(-1)[found]
-            return t if inside else torch.where(at >= 0, t, fill)
+            t = values[operand.node].contiguous()
+            found = t.as_strided(sizes, forwards, t.storage_offset() + start)
+            found = found.flip(turned) if turned else found
+            if where is None:
+                return found
+            out = fill.expand(dims).clone(memory_format=torch.contiguous_format)
+            out[where] = found
+            return out
 
         return run
 
@@ -141,10 +152,11 @@ class RealProgram:
         loaded = [self.read(o, node.spec.dims) for o in node.operands]
         types = [self.program.specs[o.node].dtype for o in node.operands]
         code, out = ScalarProgram.decode(node.code, types), node.spec.dtype
+        found = _functions_in(node.code, tuple(types))
 
         def run(values: Values) -> Tensor:
             registers = [_loaded(read(values), d) for read, d in zip(loaded, types, strict=True)]
-            result = evaluate(code, registers)
+            result = evaluate(code, registers, found)
             result = result if out is DType.F32 else result.to(TORCH[out])
             return result.expand(node.spec.dims).contiguous()
 
@@ -303,6 +315,12 @@ def decimal(x: Tensor) -> Tensor:
     return torch.tensor(float(str(x.detach().numpy()[()])), dtype=torch.float64)
 
 
+@lru_cache(maxsize=1 << 12)
+def short(x: float) -> float:
+    """What is read of a number in the code, once it is an f32."""
+    return float(str(numpy.float32(x)))
+
+
 _REAL: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
     Op.F32_SQRT: lambda a, _: a.sqrt(),
     Op.F32_SCALE2: lambda a, n: a * power_of_two(n),
@@ -314,11 +332,19 @@ _REAL: dict[int, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def evaluate(code: ScalarProgram, operands: Sequence[Tensor]) -> Tensor:
-    """The value of a scalar program over real numbers."""
+@lru_cache(maxsize=1 << 12)
+def _functions_in(code: bytes, types: tuple[DType, ...]) -> Mapping[int, Found]:
+    return functions_in(ScalarProgram.decode(code, types))
+
+
+def evaluate(code: ScalarProgram, operands: Sequence[Tensor], functions: Mapping[int, Found]) -> Tensor:
+    """The value of a scalar program over real numbers; functions: what it holds of them, by register."""
     registers = list(operands)
     for i in code.instructions:
         op = Op(i.op)
+        if len(registers) in functions:
+            registers.append(functions[len(registers)].value(registers))
+            continue
         if op in CONSTANTS:
             found = constant(op, i.imm)
             registers.append(decimal(found) if op is Op.CONST_F32 else found)

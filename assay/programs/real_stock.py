@@ -2,10 +2,15 @@
 
 Every float tensor of 32 bits or fewer has a shadow of float64 over the same places of its storage, so that views,
 writes in place, and what autograd keeps are followed as PyTorch follows them.
+
+Numbers that stand in the code, such as log(10000), have 32 bits in both, read as `real_program.short` reads them. Those
+of an optimizer, which PyTorch computes from the count of steps where a program has operations, keep all of theirs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -13,6 +18,8 @@ from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
+
+from assay.programs.real_program import short
 
 _NARROW = (torch.float32, torch.bfloat16, torch.float16)
 _SWEEP = 512
@@ -25,6 +32,16 @@ class RealNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._shadows: dict[int, tuple[StorageWeakRef, Tensor]] = {}
         self._until_sweep = _SWEEP
+        self._keeps_numbers = False
+
+    @contextmanager
+    def with_whole_numbers(self) -> Iterator[None]:
+        """Inside, Python's numbers have all of their bits."""
+        self._keeps_numbers = True
+        try:
+            yield
+        finally:
+            self._keeps_numbers = False
 
     def of(self, t: Tensor) -> Tensor:
         """The tensor's shadow, f64 in its shape; of other types the tensor itself."""
@@ -73,6 +90,8 @@ class RealNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _real(self, x: Any) -> Any:
         if isinstance(x, Tensor):
             return self.of(x)
+        if type(x) is float and not self._keeps_numbers:
+            return short(x)
         return torch.float64 if isinstance(x, torch.dtype) and x in _NARROW else x
 
     def _keep(self, a: Tensor, b: Tensor) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -68,14 +68,17 @@ class StockRun:
                 for group, kept in zip(optimizer.param_groups, groups, strict=True):
                     group.update(kept)
 
-    def steps(self, count: int, nudge: float = 0.0) -> Iterator[tuple[float, list[Tensor], list[Tensor]]]:
+    def steps(
+        self, count: int, nudge: float = 0.0, in_update: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> Iterator[tuple[float, list[Tensor], list[Tensor]]]:
         """After each of `count` steps: the loss that it began with, all parameters, the buffers of the program's state.
 
-        The tensors are the run's own and change in the next step. nudge: the run is disturbed as rounding would do it:
-        parameters start that much off, relatively, and every gradient that much of the largest of its tensor, up or
-        down by a generator of its own.
+        The tensors are the run's own: they change in the next step, which begins with what they then hold. nudge: the
+        run is disturbed as rounding would do it: parameters start that much off, relatively, and every gradient that
+        much of the largest of its tensor, up or down by a generator of its own. in_update: the context that the
+        optimizer steps in.
         """
-        noise = _Noise(nudge) if nudge else None
+        noise = Noise(nudge) if nudge else None
         with self.restored():
             if noise is not None:
                 with torch.no_grad():
@@ -91,7 +94,8 @@ class StockRun:
                         if p.grad is not None and p.grad.numel():
                             # What is zero exactly, such as a row of an embedding that no token names, stays it.
                             p.grad.add_(noise.like(p) * p.grad.abs().max() * (p.grad != 0))
-                own = self._update(now, own)
+                with in_update():
+                    own = self._update(now, own)
                 now = now.advanced()
                 buffers = dict(self.recipe.module.named_buffers())
                 yield (
@@ -166,7 +170,7 @@ class StockRun:
         return None
 
 
-class _Noise:
+class Noise:
     """Signs of one size, the same in every run."""
 
     def __init__(self, size: float) -> None:

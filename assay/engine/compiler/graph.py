@@ -108,10 +108,26 @@ def _run(graph: GraphModule, tensors: Sequence[Tensor]) -> Any:
             case "call_function":
                 fx_traceback.current_meta["stack_trace"] = node.meta.get("stack_trace")
                 args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), known.__getitem__)
-                known[node] = node.target(*args, **kwargs)
+                known[node] = _laid_out(node.target(*args, **kwargs), node)
             case "output":
                 return torch.fx.node.map_arg(node.args[0], known.__getitem__)
     raise InvariantError("A graph has no output.")
+
+
+def _laid_out(result: Any, node: Node) -> Any:
+    """A new tensor of a second run in the order in memory that it had in the first, which views of it ask for.
+
+    An operation follows the order of its arguments, and one in place keeps its own, whatever takes its place.
+    """
+    then = node.meta.get("val")
+    if not isinstance(result, Tensor) or not isinstance(then, Tensor) or result.stride() == then.stride():
+        return result
+    if not isinstance(node.target, OpOverload) or any(r.alias_info is not None for r in node.target._schema.returns):
+        return result
+    strides: tuple[int, ...] = then.stride()
+    order = sorted(range(then.ndim), key=lambda d: (-strides[d], d))
+    back = [order.index(d) for d in range(then.ndim)]
+    return result.permute(order).contiguous().permute(back)
 
 
 def _make_graph(function: Callable[..., Any], tensors: Sequence[Tensor]) -> GraphModule:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,8 +17,12 @@ from assay.programs.against_eager import beside_eager, check_beside
 from assay.programs.capture import capture_recipe
 from assay.programs.meaning import MEANT, Meaning, meaning_of
 from assay.programs.own_rounding import first_off_grid
-from assay.programs.real_program import RealProgram
+from assay.programs.real_functions import functions_in
+from assay.programs.real_program import RealProgram, evaluate
 from assay.programs.real_stock import RealNumbers
+from assay.protocol.arithmetic import functions
+from assay.protocol.arithmetic.scalar import Op, ScalarProgram
+from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
 from assay.protocol.errors import PartedError
 from assay.protocol.program.builder import ProgramBuilder
 from assay.protocol.trees.tensors import TensorSpec
@@ -112,8 +119,94 @@ def test_nodes_over_real_numbers_are_what_pytorch_computes_in_float64() -> None:
     (found,), (expected,) = real.run([given]), operations([t.double() for t in given])
     for a, b in zip(found, expected, strict=True):
         assert a.dtype is (torch.float64 if b.is_floating_point() else torch.int32)
-        assert torch.allclose(a.double(), b.double(), rtol=1e-6, atol=1e-7)
+        assert torch.allclose(a.double(), b.double(), rtol=1e-12, atol=1e-12)
     assert first_off_grid(real, [given]) is None
+
+
+FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "exp": torch.exp,
+    "log": lambda x: x.abs().log(),
+    "log1p": lambda x: x.abs().log1p(),
+    "log2": lambda x: x.abs().log2(),
+    "exp2": torch.exp2,
+    "pow": lambda x: x.abs() ** x,
+    "sigmoid": torch.sigmoid,
+    "silu": nn.functional.silu,
+    "mish": nn.functional.mish,
+    "softplus": nn.functional.softplus,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "atan2": lambda x: torch.atan2(x, x.flip(0)),
+    "gelu": nn.functional.gelu,
+    "gelu by tanh": lambda x: nn.functional.gelu(x, approximate="tanh"),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_that_a_program_writes_out_is_that_function_over_real_numbers(name: str) -> None:
+    """Its 24 bits are rounding: a network that amplifies them must not be held to mean something else."""
+
+    def step(lists: list[list[Tensor]]) -> list[list[Tensor]]:
+        with torch.enable_grad():
+            x = lists[0][0].detach().requires_grad_()
+            y = FUNCTIONS[name](x * 0.75)
+            return [[y.detach(), torch.autograd.grad((y * y).sum(), x)[0]]]
+
+    torch.manual_seed(2)
+    x = torch.randn(40) * 2.0
+    program = capture(lambda *lists: step(list(lists)), [[x]]).program
+    with RealNumbers() as numbers:
+        (stock,) = step([[x]])
+        expected = [numbers.of(t).clone() for t in stock]
+    for a, b in zip(RealProgram(program).run([[x]])[0], expected, strict=True):
+        assert torch.allclose(a, b, rtol=1e-11, atol=1e-11), (a - b).abs().max()
+
+
+def test_what_is_nearly_a_function_is_computed_as_it_stands() -> None:
+    b = ScalarBuilder([DType.F32])
+    code = b.build(functions.sigmoid(b, b.operand(0)))
+    last = len(code.instructions)
+    assert set(functions_in(code)) == {last}
+    (place,) = [k for k, i in enumerate(code.instructions) if i.op == Op.CONST_F32 and i.imm == _bits(-104.0)]
+    other = list(code.instructions)
+    other[place] = replace(other[place], imm=_bits(-3.0))
+    near = ScalarProgram(code.operands, tuple(other))
+    assert not functions_in(near)
+    x = torch.tensor([5.0], dtype=torch.float64)
+    assert float(evaluate(code, [x], functions_in(code))) == float(torch.sigmoid(x))
+    assert abs(float(evaluate(near, [x], functions_in(near)) - torch.sigmoid(torch.tensor(3.0)))) < 1e-6
+
+
+def _bits(x: float) -> int:
+    return int.from_bytes(struct.pack(">f", x))
+
+
+class Timed(nn.Module):
+    """Sinusoids of a computed number, as denoisers are told of time, through a gate that squeezes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.gate, self.last = nn.Linear(8, 12), nn.Linear(12, 12), nn.Linear(12, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        times = (x[:, 0] * 1000.0).abs()
+        waves = torch.exp(-math.log(10000.0) * torch.arange(4) / 4)
+        phases = times[:, None] * waves
+        h = nn.functional.silu(self.first(torch.cat([phases.sin(), phases.cos()], 1)))
+        found: Tensor = self.last(h * torch.sigmoid(self.gate(h)))
+        return found
+
+
+def test_neither_functions_nor_numbers_in_the_code_are_a_difference_of_meaning() -> None:
+    torch.manual_seed(5)
+    module = Timed()
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-2)
+    given = Recipe(module, loss, optimizer, (torch.randn(24, 4), torch.randint(0, 3, (24,))), 4)
+    program = capture_recipe(given, "fixed8", calibrate=False).program
+    found = meaning_of(program, RecipeStep(given), 3)
+    assert found.is_rounding and found.worst < 2.0**-30
 
 
 def test_a_grid_too_small_for_its_terms_is_no_rounding() -> None:
@@ -132,7 +225,7 @@ def test_shadows_follow_views_writes_in_place_counters_and_choices() -> None:
         part = base[1:3]
         part.add_(third).mul_(p.detach() / 3.0)
         count.add_(1)
-        (p * part.sum() / 7.0).sum().backward()
+        torch.autograd.backward((p * part.sum() / 7.0).sum())
         near = torch.tensor([1.0, 1.0]) + torch.tensor([0.0, 1e-3]) * 1e-7
         chosen = int(near.argmax())
     assert count == 1 and chosen == 1 and near[0] == near[1]  # f32 does not tell them apart
