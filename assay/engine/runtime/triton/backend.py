@@ -30,12 +30,13 @@ OPTIONS = {"enable_fp_fusion": False}
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel with what it was given: tensors and numbers, the constants that it is made for, its warps."""
+    """A kernel with what it was given: tensors and numbers, the constants that it is made for, its warps and stages."""
 
     kernel: Any
     arguments: tuple[Any, ...]
     constants: dict[str, Any]
     warps: int
+    stages: int
 
 
 @cache
@@ -85,10 +86,12 @@ def device() -> torch.device:
     return torch.device("cpu" if absence() or is_interpreted() else "cuda")
 
 
-def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int = 4, **constants: Any) -> None:
-    """Run a kernel over a grid, none of whose sizes is 0."""
+def launch(
+    kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int = 4, stages: int = 3, **constants: Any
+) -> None:
+    """Run a kernel over a grid, none of whose sizes is 0. stages: steps of its loops whose loads are under way."""
     if _seen:
-        _seen[-1].append(Launch(kernel, arguments, constants, warps))
+        _seen[-1].append(Launch(kernel, arguments, constants, warps, stages))
     elif is_interpreted():
         import numpy as np  # the interpreter's; a machine with a GPU may have none
 
@@ -96,7 +99,7 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int = 4, 
             kernel[grid](*arguments, **constants)
     else:
         try:
-            kernel[grid](*arguments, **constants, num_warps=warps, **OPTIONS)
+            kernel[grid](*arguments, **constants, num_warps=warps, num_stages=stages, **OPTIONS)
         except Exception as error:  # compilers name a line, all kernels made from text alike
             function = kernel.fn
             error.add_note(

@@ -7,6 +7,8 @@ through it first. Where many blocks read an operand, its planes of digits are pa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from math import prod
 
 import torch
@@ -25,10 +27,69 @@ from assay.protocol.program.views import View, contiguous_strides
 from assay.protocol.types import DType
 
 
-def block_terms(terms: int) -> int:
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How a product is cut: a program's rows, columns, terms of a step; its warps; steps whose loads are under way."""
+
+    rows: int
+    columns: int
+    terms: int
+    warps: int
+    stages: int
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """What the kernel of products is made for."""
+        parts = max(1, self.columns // PART)
+        return {"BM": self.rows, "BN": self.columns, "BK": self.terms, "PARTS": parts, "GROUP": GROUP}
+
+
+PART = 32
+"""Columns that are rounded at a time: with all of a block's at once, 128 x 128 elements in three places spill."""
+
+GROUP = 8
+"""Rows of blocks that are computed together: so many read the same columns while a cache holds them."""
+
+_MOST_STAGES = 4
+
+
+def blocks(m: int, n: int, batch: int, terms: int, found: Route, *, packed: bool) -> Blocks:
+    """The cut of a product of m by n rows. terms: of K, or as many as accumulators hold if they are fewer.
+
+    Each place of digits has an accumulator: registers hold one of 128 x 256, three of 128 x 128, five of 128 x 64. Wide
+    blocks read less: what tensor cores wait for is memory. Where digits are split in the loop, these take registers.
+    """
+    places = found.digits_a + found.digits_b - 1
+    widest = {1: 256, 3: 128} if packed else {1: 128}
+    bm, bn = _tile(m, 128), _tile(n, widest.get(places, 64))
+    memory, processors = _device()
+    while bn > 64 and -(-m // bm) * -(-n // bn) * batch < processors:
+        bn //= 2
+    digits = found.planes(found.digits_a) * bm + found.planes(found.digits_b) * bn
+    for most in (128, 64, 32):
+        step = block_terms(terms, most if packed else min(most, 64))
+        each = step * (found.carrier.bytes * digits if packed else 4 * (bm + bn))
+        room = memory - (0 if packed else step * found.carrier.bytes * digits)
+        if room >= (3 if most > 64 else 2) * each:
+            break
+    return Blocks(bm, bn, step, 8 if bm * bn > 1 << 12 else 4, max(1, min(_MOST_STAGES, room // each)))
+
+
+def block_terms(terms: int, most: int) -> int:
     """Terms that one step of the loop multiplies; the interpreter takes many at once."""
-    least, most = 32, 1 << 12 if backend.is_interpreted() else 64
-    return min(max(1 << max(terms - 1, 0).bit_length(), least), most)
+    return min(max(1 << max(terms - 1, 0).bit_length(), 32), 1 << 12 if backend.is_interpreted() else most)
+
+
+@cache
+def _device() -> tuple[int, int]:
+    """Bytes of memory that the warps of a program may share, and how many programs run at a time.
+
+    Where there is no GPU, what kernels are compiled for has as much memory as the smallest of those that they run on.
+    """
+    if backend.device().type != "cuda":
+        return 96 << 10, 1
+    found = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return getattr(found, "shared_memory_per_block_optin", 64 << 10), found.multi_processor_count
 
 
 _Strides = tuple[int, int, int, int]
@@ -47,12 +108,13 @@ def by_digits(
     parts: Sequence[tuple[int, ...]],
     *,
     packed: bool | None = None,
+    cut: Blocks | None = None,
     check: tuple[ProductChecks, int] | None = None,
 ) -> Kernel:
     """The node's kernel by a route. parts: its dims of both operands, of A alone, of B alone.
 
-    packed: whether planes are packed first, if it is not for the shape to say. check: by what the product is checked,
-    and its number in the program.
+    packed, cut: whether planes are packed first, and how the product is cut, if it is not for the shape to say.
+    check: by what the product is checked, and its number in the program.
     """
     from assay.engine.runtime.triton.kernels.product import product
 
@@ -66,12 +128,14 @@ def by_digits(
     order = (*z0, *z1, *rows, *columns)
     ordered, back = tuple(dims[d] for d in order), tuple(order.index(d) for d in range(len(dims)))
     outer, m, n, terms = count[:2], count[2], count[3], prod(node.red)
-    # Each digit's place has an accumulator: a block of several is narrower, or registers run out.
     bm, bn = _tile(m, 128), _tile(n, 128 if found.digits_a * found.digits_b == 1 else 64)
     is_packed = splits(m, n, bm, bn) > MOST_SPLITS if packed is None else packed
-    step = block_terms(min(terms, found.terms // 2))
+    batches = count[0] * count[1]
+    held = min(terms, found.terms // 2)
+    cut = cut or blocks(m, n, batches, held, found, packed=is_packed)
+    step = cut.terms
     chunk = 0 if terms <= found.terms else found.terms // step * step
-    grid = -(-m // bm), -(-n // bn), count[0] * count[1]
+    grid = -(-m // cut.rows) * -(-n // cut.columns), batches
     if is_packed:
         a_planes = Planes(a, (*outer, m, terms), step, found, node.precision_a, found.digits_a)
         b_planes = Planes(b, (*outer, n, terms), step, found, node.precision_b, found.digits_b)
@@ -91,8 +155,9 @@ def by_digits(
         backend.launch(
             product, grid, xa, xb, ea, eb, out, *_checked(check), count[1], m, n, width, *ahead,
             *strides, *a.e.strides[:3], *b.e.strides[:3],
-            PA=node.precision_a, PB=node.precision_b, PACKED=is_packed, CHUNK=chunk, BM=bm, BN=bn, BK=step,
-            warps=8 if bm * bn > 1 << 12 else 4, **found.constants,
+            PA=node.precision_a, PB=node.precision_b, PACKED=is_packed, CHUNK=chunk,
+            NARROW=terms <= found.narrow_terms(node.precision_a, node.precision_b),
+            warps=cut.warps, stages=cut.stages, **cut.constants, **found.constants,
         )  # fmt: skip
         return out if back == tuple(range(len(dims))) else arena.contiguous(out.permute(back))
 
@@ -139,7 +204,7 @@ class Planes:
         self._sizes, self._side, self._route = sizes, side, route
         z0, z1, rows, terms = sizes
         self.width = -(-terms // step) * step
-        self._shape = 3 if route.karatsuba else digits, z0 * z1, rows, self.width
+        self._shape = route.planes(digits), z0 * z1, rows, self.width
         self._constants = {"P": precision, "COUNT": digits, **route.digits}
         self._block = _tile(rows, 64), min(step, 64) if not backend.is_interpreted() else step
         self.strides: _Strides = (z1 * rows * self.width, rows * self.width, self.width, 1)

@@ -15,6 +15,11 @@ class Carrier(IntEnum):
     F16 = 1
     BF16 = 2
 
+    @property
+    def bytes(self) -> int:
+        """Of a digit."""
+        return 1 if self is Carrier.I8 else 2
+
 
 ACCUMULATOR = {Carrier.I8: limits.I32_MOST, Carrier.F16: limits.F32_MOST, Carrier.BF16: limits.F32_MOST}
 """Magnitudes up to which a carrier's accumulator holds every integer."""
@@ -35,6 +40,17 @@ class Route:
     def name(self) -> str:
         """Of the carrier, and how many of its products one product takes."""
         return f"{self.carrier.name.lower()}x{3 if self.karatsuba else self.digits_a * self.digits_b}"
+
+    def planes(self, digits: int) -> int:
+        """Of an operand of so many digits: Karatsuba adds the sums of both."""
+        return 3 if self.karatsuba else digits
+
+    def narrow_terms(self, pa: int, pb: int) -> int:
+        """Terms up to which i32 holds what the places above the first come to, joined: the sum without the first place,
+        over 2^bits.
+        """
+        each = (1 << (pa + pb - 2)) + (1 << (2 * self.bits - 2))
+        return min((limits.I32_MOST << self.bits) // each, self.terms)
 
     @property
     def digits(self) -> dict[str, int | bool]:

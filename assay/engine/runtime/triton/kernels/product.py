@@ -10,7 +10,7 @@ dims. `limits` says how many terms every accumulator holds (CHUNK); more are add
 import triton
 import triton.language as tl
 
-from assay.engine.runtime.triton.kernels.arith import finished, quantized
+from assay.engine.runtime.triton.kernels.arith import finished, power, quantized
 
 
 @triton.jit
@@ -97,32 +97,39 @@ def added(
 
 @triton.jit
 def joined(
-    s0, s1, s2, s3, s4, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr, BITS: tl.constexpr
+    s0, s1, s2, s3, s4, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr, BITS: tl.constexpr,
+    NARROW: tl.constexpr = False, zero=0,
 ):  # fmt: skip
-    """The integers i64 whose places are these."""
-    middle = s1.to(tl.int32)
-    if KARATSUBA:
-        middle -= s0.to(tl.int32) + s2.to(tl.int32)
-    total = s0.to(tl.int64)
+    """The integers whose places are these: i32 where there is one place, which an accumulator holds, else i64.
+
+    NARROW: i32 holds what the places above the first come to, so it does not matter what wraps on the way there.
+    zero: 0, or an i32 of which a compiler does not know it: it would widen whole accumulators, not parts of them.
+    """
+    total = s0.to(tl.int32) + zero
     if NA + NB > 2:
-        total += middle.to(tl.int64) << BITS
-    if NA + NB > 3:
-        total += s2.to(tl.int64) << (2 * BITS)
-    if NA + NB > 4:
-        total += s3.to(tl.int64) << (3 * BITS)
-    if NA + NB > 5:
-        total += s4.to(tl.int64) << (4 * BITS)
+        high = s1.to(tl.int32)
+        if KARATSUBA:
+            high -= total + s2.to(tl.int32)
+        if not NARROW:
+            high = (high + zero).to(tl.int64)
+        if NA + NB > 3:
+            high += (s2.to(tl.int32) + zero).to(high.dtype) << BITS
+        if NA + NB > 4:
+            high += (s3.to(tl.int32) + zero).to(high.dtype) << (2 * BITS)
+        if NA + NB > 5:
+            high += (s4.to(tl.int32) + zero).to(high.dtype) << (3 * BITS)
+        total = total.to(tl.int64) + high.to(tl.int64) * (1 << BITS)
     return total
 
 
 @triton.jit
-def sums(
+def places(
     a, b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, end,
     PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr,
     BITS: tl.constexpr, CARRIER: tl.constexpr, PACKED: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """The exact sums i64 [BM, BN] of q_PA(a) q_PB(b) over terms start to end, which accumulators must hold.
+    """The accumulators [BM, BN] of q_PA(a) q_PB(b) over terms start to end, which they must hold; `joined` joins them.
 
     a: pointers [BM, 1] to the first terms of A's rows, b: [1, BN] to those of B's. PACKED: they are rows of planes,
     next_a and next_b elements apart, with zeros up to a multiple of BK.
@@ -158,6 +165,21 @@ def sums(
             a2 = plane(qa, 2, NA, KARATSUBA, BITS, CARRIER)
             b2 = plane(qb, 2, NB, KARATSUBA, BITS, CARRIER)
         s0, s1, s2, s3, s4 = added(s0, s1, s2, s3, s4, a0, a1, a2, b0, b1, b2, NA, NB, KARATSUBA, CARRIER)
+    return s0, s1, s2, s3, s4
+
+
+@triton.jit
+def sums(
+    a, b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, end,
+    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr,
+    BITS: tl.constexpr, CARRIER: tl.constexpr, PACKED: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """The exact sums [BM, BN] of what `places` leaves, i32 or i64."""
+    s0, s1, s2, s3, s4 = places(
+        a, b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, end,
+        PA, PB, NA, NB, KARATSUBA, BITS, CARRIER, PACKED, BM, BN, BK,
+    )  # fmt: skip
     return joined(s0, s1, s2, s3, s4, NA, NB, KARATSUBA, BITS)
 
 
@@ -188,15 +210,71 @@ def pack(
         tl.store(to + i * following, plane(q, i, COUNT, KARATSUBA, BITS, CARRIER), mask=there & (k < WIDTH)[None, :])
 
 
+LOW: tl.constexpr = tl.constexpr(-75)
+HIGH: tl.constexpr = tl.constexpr(65)
+"""Between which powers of two of rows and columns rounding needs no care (`rounded_sums`)."""
+
+
+@triton.jit
+def power_of_side(e, P: tl.constexpr):
+    """The power of two e - (P - 1) of a row or column, for any i32 e: nothing that is added to it wraps."""
+    return tl.minimum(tl.maximum(e, -1000), 129) - (P - 1)
+
+
+@triton.jit
+def care(ea_M, eb_N, PA: tl.constexpr, PB: tl.constexpr):
+    """What rounding under these exponents needs: 0 nothing, 1 a look at rows and columns below LOW, 2 all care."""
+    a = power_of_side(ea_M, PA)
+    b = power_of_side(eb_N, PB)
+    of_rows = tl.max(tl.where(a > HIGH, 2, tl.where(a < LOW, 1, 0)))
+    return tl.maximum(of_rows, tl.max(tl.where(b > HIGH, 2, tl.where(b < LOW, 1, 0))))
+
+
+@triton.jit
+def rounded_sums(total, ea_M, eb_N, needed, PA: tl.constexpr, PB: tl.constexpr):
+    """finish of the sums i32 or i64 [M, N] under the exponents of their rows and columns; NaN where one is 129 or more.
+
+    needed: `care` of these rows and columns, or of more. The result is total 2^a 2^b, where a = ea - (PA - 1) and
+    b = eb - (PB - 1). With both from LOW to HIGH, two powers are all that it takes, one per row and one per column.
+    The f32 nearest to a total that is not 0 is 1 to 2^62 in magnitude (MAX_SUM_BITS), so times 2^a it is 2^-75 to
+    2^127: exact. Times 2^b it is infinite where the result is, and else exact, unless it is below 2^-126. But then, as
+    a + b >= -150, the total is below 2^24, and its f32 was exact: nothing is rounded twice. No exponent is 129.
+
+    A total of 0 is +0 by any powers, so rows of zeros, whose exponent is -149, may take part. A hook may have replaced
+    the exponent of another row by as low a one: its elements are then at the limit, so the totals are looked at.
+    """
+    a = power_of_side(ea_M, PA)
+    b = power_of_side(eb_N, PB)
+    nearest = total.to(tl.float32)
+    is_plain = needed == 0
+    if needed == 1:
+        # Magnitudes, not whether they are 0: that would be worked out where nobody asks, since `finished` asks too.
+        is_low = (a < LOW)[:, None] | (b < LOW)[None, :]
+        is_plain = tl.max(tl.where(is_low, tl.abs(nearest), 0.0)) == 0.0
+    if is_plain:
+        of_rows = power(tl.maximum(a, LOW))
+        of_columns = power(tl.maximum(b, LOW))
+        result = nearest * of_rows[:, None] * of_columns[None, :]
+    else:
+        is_nan = (ea_M >= 129)[:, None] | (eb_N >= 129)[None, :]
+        result = tl.where(is_nan, float("nan"), finished(total, a[:, None] + b[None, :]))
+    return result
+
+
 @triton.jit
 def rounded_product(total, ea_M, eb_N, PA: tl.constexpr, PB: tl.constexpr):
-    """finish of the sums i64 [M, N] under the exponents of their rows and columns; NaN where one is 129 or more."""
-    # Exponents far below every finite result are clamped, so that their sum cannot wrap.
-    low_a = tl.maximum(ea_M, -1000)[:, None]
-    low_b = tl.maximum(eb_N, -1000)[None, :]
-    is_nan = (ea_M >= 129)[:, None] | (eb_N >= 129)[None, :]
-    shift = tl.minimum(low_a, 129) + tl.minimum(low_b, 129) - (PA + PB - 2)
-    return tl.where(is_nan, float("nan"), finished(total, shift))
+    """`rounded_sums` of a block by itself."""
+    return rounded_sums(total, ea_M, eb_N, care(ea_M, eb_N, PA, PB), PA, PB)
+
+
+@triton.jit
+def part(x, WHICH: tl.constexpr, PARTS: tl.constexpr):
+    """The columns of part WHICH of a block that is cut into 1, 2 or 4: registers stay where they are."""
+    found = x
+    if PARTS > 1:
+        left, right = tl.split(tl.permute(tl.reshape(x, (x.shape[0], 2, x.shape[1] // 2)), (0, 2, 1)))
+        found = part(left if WHICH < PARTS // 2 else right, WHICH % (PARTS // 2), PARTS // 2)
+    return found
 
 
 @triton.jit(do_not_specialize=["node"])
@@ -205,49 +283,77 @@ def product(
     sa0, sa1, sam, sak, sb0, sb1, sbn, sbk, sea0, sea1, seam, seb0, seb1, sebn,
     PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr,
     BITS: tl.constexpr, CARRIER: tl.constexpr, PACKED: tl.constexpr, CHUNK: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PARTS: tl.constexpr, GROUP: tl.constexpr,
+    NARROW: tl.constexpr,
 ):  # fmt: skip
     """out[z, m, n] = finish(sum over k of q_PA(a, ea) q_PB(b, eb), ea + eb - (PA - 1) - (PB - 1)).
 
     a, b: f32, or with PACKED their planes, next_a and next_b elements apart; out: f32, contiguous; ea, eb: i32.
     Strides in elements, the batch's element z at (z div BATCH, z mod BATCH). CHUNK: terms that the accumulators hold,
-    a multiple of BK; 0 where they hold all K. Grid: blocks of M, blocks of N, batch.
+    a multiple of BK; 0 where they hold all K. Grid: blocks of M and N, those of GROUP rows of blocks together; batch.
+    PARTS: into how many columns of parts a block is cut to be rounded and stored, since registers hold its
+    accumulators but not, beside them, what all of its elements become.
 
     left: i64 [batch, M], or None: where due holds `node`, the integers of each row weighed by weights i64 [N] are added
     to it, modulo 2^64 (Freivalds' check).
     """
-    m = tl.program_id(0) * BM + tl.arange(0, BM)
-    n = tl.program_id(1) * BN + tl.arange(0, BN)
-    z = tl.program_id(2).to(tl.int64)
+    # Programs that run at a time read few rows and few columns: GROUP by as many as there are.
+    columns_of_blocks = tl.cdiv(N, BN)
+    together = GROUP * columns_of_blocks
+    first_row = tl.program_id(0) // together * GROUP
+    rows_here = tl.minimum(tl.cdiv(M, BM) - first_row, GROUP)
+    inside = tl.program_id(0) % together
+    m = (first_row + inside % rows_here) * BM + tl.arange(0, BM)
+    first_n = inside // rows_here * BN
+    n = first_n + tl.arange(0, BN)
+    z = tl.program_id(1).to(tl.int64)
     z0 = z // BATCH
     z1 = z % BATCH
     in_M = m < M
     in_N = n < N
     rows = m.to(tl.int64)
     columns = n.to(tl.int64)
-    ea_M = tl.load(ea + z0 * sea0 + z1 * sea1 + rows * seam, mask=in_M, other=0)
-    eb_N = tl.load(eb + z0 * seb0 + z1 * seb1 + columns * sebn, mask=in_N, other=0)
+    of_ea = ea + z0 * sea0 + z1 * sea1
+    of_eb = eb + z0 * seb0 + z1 * seb1
+    ea_M = tl.load(of_ea + rows * seam, mask=in_M, other=0)
+    eb_N = tl.load(of_eb + columns * sebn, mask=in_N, other=0)
+    needed = care(ea_M, eb_N, PA, PB)
     # Planes are copied without masks: rows past the last read it again, and what comes of it is not stored.
     from_a = tl.minimum(rows, M - 1) if PACKED else rows
     from_b = tl.minimum(columns, N - 1) if PACKED else columns
     of_a = a + z0 * sa0 + z1 * sa1 + (from_a * sam)[:, None]
     of_b = b + z0 * sb0 + z1 * sb1 + (from_b * sbn)[None, :]
     if CHUNK == 0:
-        total = sums(
+        s0, s1, s2, s3, s4 = places(
             of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, 0, K,
             PA, PB, NA, NB, KARATSUBA, BITS, CARRIER, PACKED, BM, BN, BK,
         )  # fmt: skip
     else:
-        total = tl.zeros((BM, BN), tl.int64)
+        whole = tl.zeros((BM, BN), tl.int64)
         for start in range(0, K, CHUNK):
-            total += sums(
+            whole += sums(
                 of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, tl.minimum(start + CHUNK, K),
                 PA, PB, NA, NB, KARATSUBA, BITS, CARRIER, PACKED, BM, BN, BK,
             )  # fmt: skip
-    if left is not None:  # noqa: SIM102 (this one is decided when the kernel is made)
-        if tl.load(due) == node:
-            weight_N = tl.load(weights + columns, mask=in_N, other=0)
-            tl.atomic_add(left + z * M + rows, tl.sum(total * weight_N[None, :], 1), mask=in_M)
-    result = rounded_product(total, ea_M, eb_N, PA, PB)
-    at = (z * M + rows)[:, None] * N + columns[None, :]
-    tl.store(out + at, result, mask=in_M[:, None] & in_N[None, :])
+    WIDTH: tl.constexpr = BN // PARTS
+    zero = tl.minimum(K, 0)
+    ea_M = tl.load(of_ea + rows * seam, mask=in_M, other=0)
+    for i in tl.static_range(PARTS):
+        if CHUNK == 0:
+            total = joined(
+                part(s0, i, PARTS), part(s1, i, PARTS), part(s2, i, PARTS), part(s3, i, PARTS), part(s4, i, PARTS),
+                NA, NB, KARATSUBA, BITS, NARROW, zero,
+            )  # fmt: skip
+        else:
+            total = part(whole, i, PARTS)
+        n = first_n + i * WIDTH + tl.arange(0, WIDTH)
+        in_N = n < N
+        columns = n.to(tl.int64)
+        if left is not None:  # noqa: SIM102 (this one is decided when the kernel is made)
+            if tl.load(due) == node:
+                weight_N = tl.load(weights + columns, mask=in_N, other=0)
+                tl.atomic_add(left + z * M + rows, tl.sum(total * weight_N[None, :], 1), mask=in_M)
+        eb_N = tl.load(of_eb + columns * sebn, mask=in_N, other=0)
+        result = rounded_sums(total, ea_M, eb_N, needed, PA, PB)
+        at = (z * M + rows)[:, None] * N + columns[None, :]
+        tl.store(out + at, result, mask=in_M[:, None] & in_N[None, :])
