@@ -34,7 +34,7 @@ from assay.engine.compiler.lowering.registry import (
     Unsupported,
     program_dtype,
 )
-from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, to_bytes
+from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, fill_tensor, to_bytes
 from assay.protocol.errors import InvariantError, NumericsError
 from assay.protocol.program.program import MAX_NODES, Program
 
@@ -184,6 +184,9 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
         if rule is None:
             offenders[(str(node.target), "", source)] = None
         return _LOST
+    if _is_double(node, flat):
+        flat = [_table(a) for a in flat]
+        positional, named = _each((positional, named), _table)
     if _foldable(node, flat):
         return node.target(*positional, **named)
     try:
@@ -215,16 +218,41 @@ def _each(arguments: Any, change: Callable[[Any], Any]) -> Any:
     return change(arguments)
 
 
+def _results(node: Node) -> Sequence[Any]:
+    result = node.meta["val"]
+    return result if isinstance(result, tuple | list) else (result,)
+
+
+def _is_double(node: Node, flat: Sequence[Any]) -> bool:
+    """Whether an operation is on constants alone and some are float64: a table, as a module computes when it is made.
+
+    The program gets its numbers once they are float32; no step computes in 53 bits.
+    """
+    if any(isinstance(a, Strided) for a in flat):
+        return False
+    tensors = [a for a in (*flat, *_results(node)) if isinstance(a, Tensor)]
+    return any(t.dtype is torch.float64 for t in tensors)
+
+
+def _table(a: Any) -> Any:
+    """A fill as the tensor that it stands for."""
+    return fill_tensor(a.dtype, a.word).expand(a.shape).clone() if isinstance(a, Fill) else a
+
+
 def _foldable(node: Node, flat: Sequence[Any]) -> bool:
-    """Whether an operation on constants may be computed now: integers and bools, whose bits no machine changes."""
+    """Whether an operation on constants may be computed now: integers and bools, whose bits no machine changes.
+
+    Of float64 all may, on the machine that captures: there is nothing else that could.
+    """
     if any(isinstance(a, Strided | Fill) for a in flat):
         return False
     if not any(isinstance(a, Tensor) for a in flat) and node.target not in _CREATION:
         return False
-    result = node.meta["val"]
-    results = result if isinstance(result, tuple | list) else (result,)
+    results = _results(node)
     if node.target in _UNWRITTEN or not all(isinstance(r, Tensor) for r in results):
         return False
+    if _is_double(node, flat):
+        return all(r.numel() <= _FOLDED for r in results)
     moves = all(isinstance(a, Tensor) and a.dtype == r.dtype for a in flat if isinstance(a, Tensor) for r in results)
     exact = all(not r.dtype.is_floating_point for r in results) or (moves and _is_reshaping(node))
     return exact and all(r.numel() <= _FOLDED for r in results)

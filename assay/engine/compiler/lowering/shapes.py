@@ -127,6 +127,9 @@ def _cat(ctx: Context, tensors: Sequence[Tensorlike], dim: int = 0) -> Tensorlik
     parts = [ctx.cast(t, ctx.dtype) for t in tensors if t.shape != (0,)]
     if not parts:
         raise Unsupported("joining no tensors")
+    first = parts[0]
+    if isinstance(first, Fill) and all(isinstance(p, Fill) and p.word == first.word for p in parts):
+        return Fill(ctx.dtype, ctx.shape, first.word)
     # One map joins as many as it may read; more are joined in several rounds, each of which moves everything once.
     while len(parts) > MAX_FUSED_OPERANDS:
         starts = range(0, len(parts), MAX_FUSED_OPERANDS)
