@@ -46,16 +46,16 @@ def test_launches_of_one_kernel_are_one_and_keep_their_order():
     whole = torch.zeros(64, dtype=torch.uint8)
     start = -whole.data_ptr() % 16
     x, further, odd = (whole[start + at : start + at + 8].view(torch.int32) for at in (0, 16, 4))
-    first = Launch(kernel, (x, 7, 100), {"BLOCK": 8}, 4)
-    alike = [Launch(kernel, (x, 8, 100), {"BLOCK": 8}, 4), Launch(kernel, (further, 1, 100), {"BLOCK": 8}, 4)]
+    first = Launch(kernel, (x, 7, 100), {"BLOCK": 8}, 4, 3)
+    alike = [Launch(kernel, (x, 8, 100), {"BLOCK": 8}, 4, 3), Launch(kernel, (further, 1, 100), {"BLOCK": 8}, 4, 3)]
     apart = [
-        Launch(kernel, (odd, 7, 100), {"BLOCK": 8}, 4),
-        Launch(kernel, (x, 1 << 31, 100), {"BLOCK": 8}, 4),
-        Launch(kernel, (x, 7, 96), {"BLOCK": 8}, 4),
-        Launch(kernel, (x.view(torch.float32), 7, 100), {"BLOCK": 8}, 4),
-        Launch(kernel, (x, 7, 100), {"BLOCK": 16}, 4),
-        Launch(kernel, (x, 7, 100), {"BLOCK": 8}, 8),
-        Launch(other, (x, 7, 100), {"BLOCK": 8}, 4),
+        Launch(kernel, (odd, 7, 100), {"BLOCK": 8}, 4, 3),
+        Launch(kernel, (x, 1 << 31, 100), {"BLOCK": 8}, 4, 3),
+        Launch(kernel, (x, 7, 96), {"BLOCK": 8}, 4, 3),
+        Launch(kernel, (x.view(torch.float32), 7, 100), {"BLOCK": 8}, 4, 3),
+        Launch(kernel, (x, 7, 100), {"BLOCK": 16}, 4, 3),
+        Launch(kernel, (x, 7, 100), {"BLOCK": 8}, 8, 3),
+        Launch(other, (x, 7, 100), {"BLOCK": 8}, 4, 3),
     ]
     found = ahead.distinct([first, *alike, *apart, first])
     assert [id(launch) for launch in found] == [id(launch) for launch in (first, *apart)]
@@ -64,10 +64,10 @@ def test_launches_of_one_kernel_are_one_and_keep_their_order():
 def test_kernels_are_warmed_up_as_they_are_launched_and_one_that_fails_stops_no_other():
     fails, works = Kernel(ValueError("no such operation")), Kernel()
     x = torch.zeros(4)
-    ahead.warm([Launch(k, (x, 7, 100), {"BLOCK": 8}, 2) for k in (fails, works)])
+    ahead.warm([Launch(k, (x, 7, 100), {"BLOCK": 8}, 2, 3) for k in (fails, works)])
     ((arguments, named),) = works.warmed
     assert arguments[0] is x and arguments[1:] == (7, 100)
-    assert named == {"grid": (1,), "BLOCK": 8, "num_warps": 2, "enable_fp_fusion": False}
+    assert named == {"grid": (1,), "BLOCK": 8, "num_warps": 2, "num_stages": 3, "enable_fp_fusion": False}
 
 
 def test_the_interpreter_compiles_nothing_ahead(monkeypatch: pytest.MonkeyPatch):
@@ -117,7 +117,7 @@ with backend.recorded() as seen:
         if (made := nodes.kernel(program, node)) is not None:
             made[0](values)
 text = "def kernel(x, N: tl.constexpr):\\n    tl.nonsense(x)\\n"
-wrong = backend.Launch(backend.kernel_of(text, "kernel", {}), (torch.zeros(4),), {"N": 3}, 4)
+wrong = backend.Launch(backend.kernel_of(text, "kernel", {}), (torch.zeros(4),), {"N": 3}, 4, 3)
 compiling, compiled = jit.JITFunction._do_compile, []
 
 def counted(self, *given):

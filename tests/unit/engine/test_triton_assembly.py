@@ -29,9 +29,9 @@ def test_kernels_for_gpus_multiply_integers_and_fuse_flush_and_approximate_nothi
     assert {f["kernel"]: f["forbidden"] for f in findings if f["forbidden"]} == {}, done.stderr
     assert done.returncode == 0
     products = {f["kernel"]: f["integer_products"] for f in findings if "bits" in f["kernel"]}
-    integer = {f"{name}{how}" for name in ("i8x3 of 14 bits", "i8x1 of 8 bits") for how in ("", ", packed")}
+    integer = {f"{name}{how}" for name in ("i8x4 of 14 bits", "i8x1 of 8 bits") for how in ("", ", packed")}
     assert {name for name, count in products.items() if count} == integer
-    assert products["i8x3 of 14 bits"] % 3 == products["i8x3 of 14 bits, packed"] % 3 == 0
+    assert products["i8x4 of 14 bits"] % 4 == products["i8x4 of 14 bits, packed"] % 4 == 0
     kinds = {"map", "rowexp", "max", "sum", "gather", "scatter_sum", "rank", "random", "dot by element"}
     kinds |= {"sha256 of leaves", "sha256 of a level"}
     assert {f["kernel"] for f in findings} == kinds | set(products)

@@ -18,7 +18,6 @@ and everything on the way to it. x and y are the largest magnitudes of one digit
     torch, i8 in i32                     K 2^14 <= 2^31 - 1                  chunks of K are added in i64
     tensor cores, i8 in i32              K P <= 2^31 - 1                     P as for tiles; chunks of K added in i64
     the same, f16 or bf16 in f32         K P <= 2^24                         integers up to 2^24 are exact in binary32
-    the same by Karatsuba                P = 2^14                            |h + l| <= 128
     torch, Karatsuba's high digits       K (2^19 + 2^13) <= 2^31 - 1         128 h h' + h l' + l h', joined in i32
     sums of q_31 in binary64             K 2^30 <= 2^53                      any partial sum is an integer
     Freivalds' check                     always                              both sides wrap mod 2^64 alike
@@ -59,9 +58,6 @@ TILES_WORTH = 32
 
 NATIVE_PRECISIONS = range(2, 25)
 """Packing takes an operand apart into two words."""
-
-KARATSUBA_MIDDLE = 128 * 128
-"""The most that one term adds in a Karatsuba product of digits of base 128: (h + l)(h' + l')."""
 
 I8_PRECISIONS = range(2, 24)
 """Up to three digits of i8 hold an operand."""

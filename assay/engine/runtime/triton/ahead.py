@@ -2,6 +2,7 @@
 
 Triton compiles a kernel when it is first launched, or warmed up: the same lookup by the same key, without the launch.
 Under its `AsyncCompileMode` warming up leaves the compiling to threads, which spend most of it outside Python's lock.
+Triton 3.6 also has a C compiler make what launches a kernel, for each list of types of arguments: by threads as well.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from assay.engine.runtime.triton import backend
@@ -37,8 +40,10 @@ def compile_ahead(launches: Callable[[], Sequence[Launch]]) -> None:
     found = distinct(launches())
     if min(threads, len(found)) > 1:
         # Errors ignored: a mode that ends with one leaves Triton in it.
-        with ThreadPoolExecutor(threads) as pool, AsyncCompileMode(pool, ignore_errors=True):
-            warm(found)
+        with ThreadPoolExecutor(threads) as pool:
+            with AsyncCompileMode(pool, ignore_errors=True):
+                made = warm(found)
+            list(pool.map(partial(load, device=arguments_on(found)), made))
 
 
 def distinct(launches: Iterable[Launch]) -> list[Launch]:
@@ -49,13 +54,31 @@ def distinct(launches: Iterable[Launch]) -> list[Launch]:
     return list(found.values())
 
 
-def warm(launches: Iterable[Launch]) -> None:
-    """Asks for the kernels of these launches as `backend.launch` will."""
+def warm(launches: Iterable[Launch]) -> list[Any]:
+    """Asks for the kernels of these launches as `backend.launch` will; what Triton gives for each."""
+    made = []
     for launch in launches:
         with suppress(Exception):  # the launch meets it again, and raises
-            launch.kernel.warmup(
-                *launch.arguments, grid=(1,), **launch.constants, num_warps=launch.warps, **backend.OPTIONS
+            found = launch.kernel.warmup(
+                *launch.arguments, grid=(1,), **launch.constants, **backend.compiled_as(launch.warps, launch.stages)
             )
+            made.append(found)
+    return made
+
+
+def arguments_on(launches: Iterable[Launch]) -> torch.device:
+    """The device on which kernels find what they are given."""
+    given = (value for launch in launches for value in launch.arguments if isinstance(value, Tensor))
+    return next((tensor.device for tensor in given), torch.device("cpu"))
+
+
+def load(kernel: Any, device: torch.device) -> None:
+    """Puts a kernel on the device, with what launches it: once for all, and by any thread."""
+    with suppress(Exception):
+        if device.type == "cuda":
+            torch.cuda.set_device(device)  # of this thread
+        # A mode gives what will hold the kernel, which loads itself when it is asked for `run`.
+        _ = (kernel.result() if hasattr(kernel, "result") else kernel).run
 
 
 def _key(launch: Launch) -> tuple[object, ...]:
@@ -63,7 +86,7 @@ def _key(launch: Launch) -> tuple[object, ...]:
     plain = set(getattr(launch.kernel, "do_not_specialize", None) or ())
     names = launch.kernel.arg_names[: len(launch.arguments)]
     given = [_kind(value, name in plain) for name, value in zip(names, launch.arguments, strict=True)]
-    return (id(launch.kernel), *given, *sorted(launch.constants.items()), launch.warps)
+    return (id(launch.kernel), *given, *sorted(launch.constants.items()), launch.warps, launch.stages)
 
 
 def _kind(value: Any, plain: bool) -> object:

@@ -134,7 +134,7 @@ def compiled(launch: backend.Launch, target: str) -> str:
     aligned = [k for k, v in given.items() if k not in constants and (isinstance(v, Tensor) or v % 16 == 0)]
     attributes = {(names.index(k),): [["tt.divisibility", 16]] for k in aligned}
     source = ASTSource(launch.kernel, signature=signature, constexprs=constants, attrs=attributes)
-    options = {**backend.OPTIONS, "num_warps": launch.warps, "num_stages": launch.stages}
+    options = backend.compiled_as(launch.warps, launch.stages)
     device = GPUTarget("hip", target, 64) if is_amd(target) else GPUTarget("cuda", int(target), 32)
     return str(triton.compile(source, target=device, options=options).asm["amdgcn" if is_amd(target) else "ptx"])
 

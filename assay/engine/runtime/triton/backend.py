@@ -86,6 +86,11 @@ def device() -> torch.device:
     return torch.device("cpu" if absence() or is_interpreted() else "cuda")
 
 
+def compiled_as(warps: int, stages: int) -> dict[str, Any]:
+    """What a kernel is compiled with: to the letter the same wherever it is asked for, or it is compiled again."""
+    return {"num_warps": warps, "num_stages": stages, **OPTIONS}
+
+
 def launch(
     kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int = 4, stages: int = 3, **constants: Any
 ) -> None:
@@ -99,7 +104,7 @@ def launch(
             kernel[grid](*arguments, **constants)
     else:
         try:
-            kernel[grid](*arguments, **constants, num_warps=warps, num_stages=stages, **OPTIONS)
+            kernel[grid](*arguments, **constants, **compiled_as(warps, stages))
         except Exception as error:  # compilers name a line, all kernels made from text alike
             function = kernel.fn
             error.add_note(

@@ -52,6 +52,9 @@ GROUP = 8
 
 _MOST_STAGES = 4
 
+_TIME = {256: 1.8, 128: 1.0, 64: 0.6}
+"""Of a block of so many columns, over that of 128: as read on an H100 for 128 and 64, 256 is a guess."""
+
 
 def blocks(m: int, n: int, batch: int, terms: int, found: Route, *, packed: bool) -> Blocks:
     """The cut of a product of m by n rows. terms: of K, or as many as accumulators hold if they are fewer.
@@ -63,9 +66,13 @@ def blocks(m: int, n: int, batch: int, terms: int, found: Route, *, packed: bool
     widest = {1: 256, 3: 128} if packed else {1: 128}
     bm, bn = _tile(m, 128), _tile(n, widest.get(places, 64))
     memory, processors = _device()
-    while bn > 64 and -(-m // bm) * -(-n // bn) * batch < processors:
-        bn //= 2
-    digits = found.planes(found.digits_a) * bm + found.planes(found.digits_b) * bn
+
+    def waves(width: int) -> float:
+        count = -(-m // bm) * -(-n // width) * batch
+        return -(-count // processors) * _TIME[width]
+
+    bn = min((width for width in _TIME if width <= max(bn, 64)), key=waves) if bn > 64 else bn
+    digits = found.digits_a * bm + found.digits_b * bn
     for most in (128, 64, 32):
         step = block_terms(terms, most if packed else min(most, 64))
         each = step * (found.carrier.bytes * digits if packed else 4 * (bm + bn))
@@ -204,7 +211,7 @@ class Planes:
         self._sizes, self._side, self._route = sizes, side, route
         z0, z1, rows, terms = sizes
         self.width = -(-terms // step) * step
-        self._shape = route.planes(digits), z0 * z1, rows, self.width
+        self._shape = digits, z0 * z1, rows, self.width
         self._constants = {"P": precision, "COUNT": digits, **route.digits}
         self._block = _tile(rows, 64), min(step, 64) if not backend.is_interpreted() else step
         self.strides: _Strides = (z1 * rows * self.width, rows * self.width, self.width, 1)

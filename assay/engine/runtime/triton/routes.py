@@ -33,17 +33,12 @@ class Route:
     digits_a: int
     digits_b: int
     bits: int
-    karatsuba: bool
     terms: int
 
     @property
     def name(self) -> str:
         """Of the carrier, and how many of its products one product takes."""
-        return f"{self.carrier.name.lower()}x{3 if self.karatsuba else self.digits_a * self.digits_b}"
-
-    def planes(self, digits: int) -> int:
-        """Of an operand of so many digits: Karatsuba adds the sums of both."""
-        return 3 if self.karatsuba else digits
+        return f"{self.carrier.name.lower()}x{self.digits_a * self.digits_b}"
 
     def narrow_terms(self, pa: int, pb: int) -> int:
         """Terms up to which i32 holds what the places above the first come to, joined: the sum without the first place,
@@ -53,12 +48,12 @@ class Route:
         return min((limits.I32_MOST << self.bits) // each, self.terms)
 
     @property
-    def digits(self) -> dict[str, int | bool]:
+    def digits(self) -> dict[str, int]:
         """How kernels make digits."""
-        return {"KARATSUBA": self.karatsuba, "BITS": self.bits, "CARRIER": int(self.carrier)}
+        return {"BITS": self.bits, "CARRIER": int(self.carrier)}
 
     @property
-    def constants(self) -> dict[str, int | bool]:
+    def constants(self) -> dict[str, int]:
         """What the kernel of products is made for."""
         return {"NA": self.digits_a, "NB": self.digits_b, **self.digits}
 
@@ -66,9 +61,7 @@ class Route:
 def route(pa: int, pb: int, carrier: Carrier = Carrier.I8) -> Route | None:
     """The digits for these precisions; None where three of i8 do not hold them."""
     most = ACCUMULATOR[carrier]
-    if min(pa, pb) >= 9 and max(pa, pb) <= 14:
-        return Route(carrier, 2, 2, 7, True, most // limits.KARATSUBA_MIDDLE)
     if not {pa, pb} <= set(limits.I8_PRECISIONS):
         return None
     a, b = limits.octets(pa), limits.octets(pb)
-    return Route(carrier, a.count, b.count, 8, False, most // max(limits.places(pa, pb)))
+    return Route(carrier, a.count, b.count, 8, most // max(limits.places(pa, pb)))

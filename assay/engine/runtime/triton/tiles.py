@@ -220,8 +220,8 @@ def _functions() -> dict[str, Any]:
     return found | {name: getattr(product, name) for name in ("nothing", "joined", "rounded_product")}
 
 
-def _digits(found: Route) -> tuple[int, int, bool, int, int]:
-    return found.digits_a, found.digits_b, found.karatsuba, found.bits, int(found.carrier)
+def _digits(found: Route) -> tuple[int, int, int, int]:
+    return found.digits_a, found.digits_b, found.bits, int(found.carrier)
 
 
 _TERMS = {
@@ -322,7 +322,7 @@ def _product(made: VirtualKernels, k: int, node: Dot, reader: TileReader) -> Ker
             "    rest += tl.sum(q.to(tl.int64) * weighed[None, :], 1)",
         ]
     last = [
-        f"total = joined({_SUMS}, {_numbers(_digits(found)[:4])})",
+        f"total = joined({_SUMS}, {_numbers(_digits(found)[:3])})",
         f"result = rounded_product(total, e_own, e_column, {p}, {py})",
     ]
     if number:

@@ -1,10 +1,10 @@
 """Exact products on tensor cores: operands as planes of digits, multiplied and added exactly, joined, and rounded once.
 
 A digit travels as i8 with i32 accumulators (CARRIER 0), or as f16 or bf16 with f32 accumulators (1 and 2), which hold
-integers up to 2^24. Digits are multiplied pair by pair, or, two by two, by Karatsuba: then the planes of an operand are
-its low digits, the sums of both, its high ones, and only like planes are multiplied. `pack` writes planes once per
-operand; `product` reads them, or splits f32 operands itself. Shapes: M rows of A, N rows of B, K terms; a batch of two
-dims. `limits` says how many terms every accumulator holds (CHUNK); more are added in i64.
+integers up to 2^24. Digits are multiplied pair by pair: Karatsuba's three products for four need a third plane, and
+planes are what tensor cores wait for. `pack` writes planes once per operand; `product` reads them, or splits f32
+operands itself. Shapes: M rows of A, N rows of B, K terms; a batch of two dims. `limits` says how many terms every
+accumulator holds (CHUNK); more are added in i64.
 """
 
 import triton
@@ -33,16 +33,10 @@ def digit(q, WHICH: tl.constexpr, COUNT: tl.constexpr, BITS: tl.constexpr, CARRI
 
 @triton.jit
 def plane(
-    q, WHICH: tl.constexpr, COUNT: tl.constexpr, KARATSUBA: tl.constexpr, BITS: tl.constexpr, CARRIER: tl.constexpr
+    q, WHICH: tl.constexpr, COUNT: tl.constexpr, BITS: tl.constexpr, CARRIER: tl.constexpr
 ):  # fmt: skip
     """Plane WHICH of an i32 of COUNT digits; the first one where there is no such plane."""
-    if KARATSUBA:
-        low = digit(q, 0, 2, BITS, CARRIER)
-        high = digit(q, 1, 2, BITS, CARRIER)
-        found = low if WHICH == 0 else (low + high if WHICH == 1 else high)
-    else:
-        found = digit(q, WHICH if WHICH < COUNT else 0, COUNT, BITS, CARRIER)
-    return found
+    return digit(q, WHICH if WHICH < COUNT else 0, COUNT, BITS, CARRIER)
 
 
 @triton.jit
@@ -68,36 +62,32 @@ def times(a, b, total, CARRIER: tl.constexpr):
 @triton.jit
 def added(
     s0, s1, s2, s3, s4, a0, a1, a2, b0, b1, b2,
-    NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr, CARRIER: tl.constexpr,
+    NA: tl.constexpr, NB: tl.constexpr, CARRIER: tl.constexpr,
 ):  # fmt: skip
     """The accumulators of every place with the products of these planes added."""
     s0 = times(a0, b0, s0, CARRIER)
-    if KARATSUBA:
-        s1 = times(a1, b1, s1, CARRIER)
-        s2 = times(a2, b2, s2, CARRIER)
-    else:
-        if NA > 1:
-            s1 = times(a1, b0, s1, CARRIER)
-        if NB > 1:
-            s1 = times(a0, b1, s1, CARRIER)
-        if NA > 1 and NB > 1:
-            s2 = times(a1, b1, s2, CARRIER)
-        if NA > 2:
-            s2 = times(a2, b0, s2, CARRIER)
-        if NB > 2:
-            s2 = times(a0, b2, s2, CARRIER)
-        if NA > 2 and NB > 1:
-            s3 = times(a2, b1, s3, CARRIER)
-        if NB > 2 and NA > 1:
-            s3 = times(a1, b2, s3, CARRIER)
-        if NA > 2 and NB > 2:
-            s4 = times(a2, b2, s4, CARRIER)
+    if NA > 1:
+        s1 = times(a1, b0, s1, CARRIER)
+    if NB > 1:
+        s1 = times(a0, b1, s1, CARRIER)
+    if NA > 1 and NB > 1:
+        s2 = times(a1, b1, s2, CARRIER)
+    if NA > 2:
+        s2 = times(a2, b0, s2, CARRIER)
+    if NB > 2:
+        s2 = times(a0, b2, s2, CARRIER)
+    if NA > 2 and NB > 1:
+        s3 = times(a2, b1, s3, CARRIER)
+    if NB > 2 and NA > 1:
+        s3 = times(a1, b2, s3, CARRIER)
+    if NA > 2 and NB > 2:
+        s4 = times(a2, b2, s4, CARRIER)
     return s0, s1, s2, s3, s4
 
 
 @triton.jit
 def joined(
-    s0, s1, s2, s3, s4, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr, BITS: tl.constexpr,
+    s0, s1, s2, s3, s4, NA: tl.constexpr, NB: tl.constexpr, BITS: tl.constexpr,
     NARROW: tl.constexpr = False, zero=0,
 ):  # fmt: skip
     """The integers whose places are these: i32 where there is one place, which an accumulator holds, else i64.
@@ -108,8 +98,6 @@ def joined(
     total = s0.to(tl.int32) + zero
     if NA + NB > 2:
         high = s1.to(tl.int32)
-        if KARATSUBA:
-            high -= total + s2.to(tl.int32)
         if not NARROW:
             high = (high + zero).to(tl.int64)
         if NA + NB > 3:
@@ -125,7 +113,7 @@ def joined(
 @triton.jit
 def places(
     a, b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, end,
-    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr,
+    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr,
     BITS: tl.constexpr, CARRIER: tl.constexpr, PACKED: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
@@ -134,8 +122,6 @@ def places(
     a: pointers [BM, 1] to the first terms of A's rows, b: [1, BN] to those of B's. PACKED: they are rows of planes,
     next_a and next_b elements apart, with zeros up to a multiple of BK.
     """
-    LAST_A: tl.constexpr = 3 if KARATSUBA else NA
-    LAST_B: tl.constexpr = 3 if KARATSUBA else NB
     s0 = nothing(BM, BN, CARRIER)
     s1 = nothing(BM, BN, CARRIER)
     s2 = nothing(BM, BN, CARRIER)
@@ -148,45 +134,45 @@ def places(
             of_b = b + k[:, None]
             a0 = tl.load(of_a)
             b0 = tl.load(of_b)
-            a1 = tl.load(of_a + next_a) if LAST_A > 1 else a0
-            b1 = tl.load(of_b + next_b) if LAST_B > 1 else b0
-            a2 = tl.load(of_a + 2 * next_a) if LAST_A > 2 else a0
-            b2 = tl.load(of_b + 2 * next_b) if LAST_B > 2 else b0
+            a1 = tl.load(of_a + next_a) if NA > 1 else a0
+            b1 = tl.load(of_b + next_b) if NB > 1 else b0
+            a2 = tl.load(of_a + 2 * next_a) if NA > 2 else a0
+            b2 = tl.load(of_b + 2 * next_b) if NB > 2 else b0
         else:
             at = k.to(tl.int64)
             x = tl.load(a + at[None, :] * sak, mask=in_M[:, None] & (k < end)[None, :], other=0.0)
             y = tl.load(b + at[:, None] * sbk, mask=in_N[None, :] & (k < end)[:, None], other=0.0)
             qa = quantized(x, ea_M[:, None], PA)
             qb = quantized(y, eb_N[None, :], PB)
-            a0 = plane(qa, 0, NA, KARATSUBA, BITS, CARRIER)
-            b0 = plane(qb, 0, NB, KARATSUBA, BITS, CARRIER)
-            a1 = plane(qa, 1, NA, KARATSUBA, BITS, CARRIER)
-            b1 = plane(qb, 1, NB, KARATSUBA, BITS, CARRIER)
-            a2 = plane(qa, 2, NA, KARATSUBA, BITS, CARRIER)
-            b2 = plane(qb, 2, NB, KARATSUBA, BITS, CARRIER)
-        s0, s1, s2, s3, s4 = added(s0, s1, s2, s3, s4, a0, a1, a2, b0, b1, b2, NA, NB, KARATSUBA, CARRIER)
+            a0 = plane(qa, 0, NA, BITS, CARRIER)
+            b0 = plane(qb, 0, NB, BITS, CARRIER)
+            a1 = plane(qa, 1, NA, BITS, CARRIER)
+            b1 = plane(qb, 1, NB, BITS, CARRIER)
+            a2 = plane(qa, 2, NA, BITS, CARRIER)
+            b2 = plane(qb, 2, NB, BITS, CARRIER)
+        s0, s1, s2, s3, s4 = added(s0, s1, s2, s3, s4, a0, a1, a2, b0, b1, b2, NA, NB, CARRIER)
     return s0, s1, s2, s3, s4
 
 
 @triton.jit
 def sums(
     a, b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, end,
-    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr,
+    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr,
     BITS: tl.constexpr, CARRIER: tl.constexpr, PACKED: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """The exact sums [BM, BN] of what `places` leaves, i32 or i64."""
     s0, s1, s2, s3, s4 = places(
         a, b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, end,
-        PA, PB, NA, NB, KARATSUBA, BITS, CARRIER, PACKED, BM, BN, BK,
+        PA, PB, NA, NB, BITS, CARRIER, PACKED, BM, BN, BK,
     )  # fmt: skip
-    return joined(s0, s1, s2, s3, s4, NA, NB, KARATSUBA, BITS)
+    return joined(s0, s1, s2, s3, s4, NA, NB, BITS)
 
 
 @triton.jit
 def pack(
     x, e, out, BATCH, ROWS, K, WIDTH, sx0, sx1, sxr, sxk, se0, se1, ser,
-    P: tl.constexpr, COUNT: tl.constexpr, KARATSUBA: tl.constexpr, BITS: tl.constexpr, CARRIER: tl.constexpr,
+    P: tl.constexpr, COUNT: tl.constexpr, BITS: tl.constexpr, CARRIER: tl.constexpr,
     BR: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """The planes of q_P(x, e): [planes, batch, ROWS, WIDTH], terms innermost, zeros from K to WIDTH.
@@ -206,8 +192,8 @@ def pack(
     q = quantized(tl.load(of_x, mask=there & (k < K)[None, :], other=0.0), exponent[:, None], P)
     to = out + (z * ROWS + rows)[:, None] * WIDTH + terms[None, :]
     following = tl.num_programs(2).to(tl.int64) * ROWS * WIDTH
-    for i in tl.static_range(3 if KARATSUBA else COUNT):
-        tl.store(to + i * following, plane(q, i, COUNT, KARATSUBA, BITS, CARRIER), mask=there & (k < WIDTH)[None, :])
+    for i in tl.static_range(COUNT):
+        tl.store(to + i * following, plane(q, i, COUNT, BITS, CARRIER), mask=there & (k < WIDTH)[None, :])
 
 
 LOW: tl.constexpr = tl.constexpr(-75)
@@ -281,7 +267,7 @@ def part(x, WHICH: tl.constexpr, PARTS: tl.constexpr):
 def product(
     a, b, ea, eb, out, due, weights, left, node, BATCH, M, N, K, next_a, next_b,
     sa0, sa1, sam, sak, sb0, sb1, sbn, sbk, sea0, sea1, seam, seb0, seb1, sebn,
-    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr,
+    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr,
     BITS: tl.constexpr, CARRIER: tl.constexpr, PACKED: tl.constexpr, CHUNK: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PARTS: tl.constexpr, GROUP: tl.constexpr,
     NARROW: tl.constexpr,
@@ -326,14 +312,14 @@ def product(
     if CHUNK == 0:
         s0, s1, s2, s3, s4 = places(
             of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, 0, K,
-            PA, PB, NA, NB, KARATSUBA, BITS, CARRIER, PACKED, BM, BN, BK,
+            PA, PB, NA, NB, BITS, CARRIER, PACKED, BM, BN, BK,
         )  # fmt: skip
     else:
         whole = tl.zeros((BM, BN), tl.int64)
         for start in range(0, K, CHUNK):
             whole += sums(
                 of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, tl.minimum(start + CHUNK, K),
-                PA, PB, NA, NB, KARATSUBA, BITS, CARRIER, PACKED, BM, BN, BK,
+                PA, PB, NA, NB, BITS, CARRIER, PACKED, BM, BN, BK,
             )  # fmt: skip
     WIDTH: tl.constexpr = BN // PARTS
     zero = tl.minimum(K, 0)
@@ -342,7 +328,7 @@ def product(
         if CHUNK == 0:
             total = joined(
                 part(s0, i, PARTS), part(s1, i, PARTS), part(s2, i, PARTS), part(s3, i, PARTS), part(s4, i, PARTS),
-                NA, NB, KARATSUBA, BITS, NARROW, zero,
+                NA, NB, BITS, NARROW, zero,
             )  # fmt: skip
         else:
             total = part(whole, i, PARTS)

@@ -19,7 +19,7 @@ def score_tile(
     SB0: tl.constexpr, SB1: tl.constexpr, SBN: tl.constexpr, SBK: tl.constexpr,
     SEA0: tl.constexpr, SEA1: tl.constexpr, SEAM: tl.constexpr,
     SEB0: tl.constexpr, SEB1: tl.constexpr, SEBN: tl.constexpr,
-    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr,
+    PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr,
     BITS: tl.constexpr, CARRIER: tl.constexpr, TIMES: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
@@ -40,7 +40,7 @@ def score_tile(
     of_b = b + z0 * SB0 + z1 * SB1 + (columns * SBN)[None, :]
     total = sums(
         of_a, of_b, ea_M, eb_N, in_M, in_N, SAK, SBK, 0, 0, 0, K,
-        PA, PB, NA, NB, KARATSUBA, BITS, CARRIER, False, BM, BN, BK,
+        PA, PB, NA, NB, BITS, CARRIER, False, BM, BN, BK,
     )  # fmt: skip
     if left is not None:  # noqa: SIM102 (this one is decided when the kernel is made)
         if tl.load(due) == node:
@@ -64,13 +64,13 @@ def side_tile(
 @triton.jit
 def multiplied(
     s0, s1, s2, s3, s4, qa, qb,
-    NA: tl.constexpr, NB: tl.constexpr, KARATSUBA: tl.constexpr, BITS: tl.constexpr, CARRIER: tl.constexpr,
+    NA: tl.constexpr, NB: tl.constexpr, BITS: tl.constexpr, CARRIER: tl.constexpr,
 ):  # fmt: skip
     """The accumulators with the product of integers qa [rows, terms] and qb [terms, columns] added."""
-    a0 = plane(qa, 0, NA, KARATSUBA, BITS, CARRIER)
-    b0 = plane(qb, 0, NB, KARATSUBA, BITS, CARRIER)
-    a1 = plane(qa, 1, NA, KARATSUBA, BITS, CARRIER)
-    b1 = plane(qb, 1, NB, KARATSUBA, BITS, CARRIER)
-    a2 = plane(qa, 2, NA, KARATSUBA, BITS, CARRIER)
-    b2 = plane(qb, 2, NB, KARATSUBA, BITS, CARRIER)
-    return added(s0, s1, s2, s3, s4, a0, a1, a2, b0, b1, b2, NA, NB, KARATSUBA, CARRIER)
+    a0 = plane(qa, 0, NA, BITS, CARRIER)
+    b0 = plane(qb, 0, NB, BITS, CARRIER)
+    a1 = plane(qa, 1, NA, BITS, CARRIER)
+    b1 = plane(qb, 1, NB, BITS, CARRIER)
+    a2 = plane(qa, 2, NA, BITS, CARRIER)
+    b2 = plane(qb, 2, NB, BITS, CARRIER)
+    return added(s0, s1, s2, s3, s4, a0, a1, a2, b0, b1, b2, NA, NB, CARRIER)
