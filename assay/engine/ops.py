@@ -45,7 +45,7 @@ def take(table: Tensor, index: Tensor) -> Tensor:
     inside = (index >= 0) & (index < table.shape[0])
     bits = table.view(torch.int16) if table.dtype is torch.uint16 else table
     rows = bits[torch.where(inside, index, 0).long()]
-    missing = torch.tensor(float("nan") if table.dtype.is_floating_point else 0, dtype=bits.dtype)
+    missing = torch.tensor(float("nan") if table.dtype.is_floating_point else 0, dtype=bits.dtype, device=bits.device)
     result = torch.where(inside.reshape(inside.shape + (1,) * (table.ndim - 1)), rows, missing)
     return result.view(table.dtype)
 

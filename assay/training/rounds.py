@@ -81,9 +81,7 @@ class TorchCompute:
         if program.root not in self._executors:
             # What lies in files takes no memory that the machine cannot have back.
             mapped = sum(map(len, mappings_of(lists)))
-            self._executors[program.root] = Executor(
-                program, variant=self._variant, memory=footprint.limit() + mapped
-            )
+            self._executors[program.root] = Executor(program, variant=self._variant, memory=footprint.limit() + mapped)
         return self._executors[program.root]
 
 

@@ -309,11 +309,12 @@ def usable_natives() -> tuple[Natives | None, str]:
     nodes, reason = layout.kernels()
     if nodes is None:
         return None, reason
-    found = Natives(nodes, native_dot.kernels())
-    wrong = selftest.failure(
-        lambda program, lists: Executor(program, variant=KernelVariant.STOCK, natives=found).run(lists),
-        lambda program, lists: Executor(program, variant=KernelVariant.FUSED, natives=found).run(lists),
-    )
+    with torch.device("cpu"):
+        found = Natives(nodes, native_dot.kernels())
+        wrong = selftest.failure(
+            lambda program, lists: Executor(program, variant=KernelVariant.STOCK, natives=found).run(lists),
+            lambda program, lists: Executor(program, variant=KernelVariant.FUSED, natives=found).run(lists),
+        )
     if wrong:
         return None, f"the native kernels ({nodes.instruction_set}) fail their self-test: {wrong}"
     return found, ""
@@ -327,10 +328,11 @@ def usable_triton() -> str:
 @cache
 def _wrong_by_triton() -> str:
     """What Triton's kernels get wrong against stock torch on the CPU."""
-    wrong = selftest.failure(
-        lambda program, lists: Executor(program, variant=KernelVariant.STOCK).run(lists),
-        lambda program, lists: Executor(program, variant=KernelVariant.TRITON).run(lists),
-    )
+    with torch.device("cpu"):  # whatever device is the caller's default
+        wrong = selftest.failure(
+            lambda program, lists: Executor(program, variant=KernelVariant.STOCK).run(lists),
+            lambda program, lists: Executor(program, variant=KernelVariant.TRITON).run(lists),
+        )
     return f"Triton's kernels ({backend.device_name()}) fail their self-test: {wrong}" if wrong else ""
 
 

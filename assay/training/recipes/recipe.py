@@ -180,7 +180,7 @@ class RecipeStep:
         choices = now.shard_length if window is None else now.shard_length - (window - 1)
         rows = now.shard_start + ops.mulhi_u32(words_B, choices)  # [B]
         if window is not None:
-            rows = rows[:, None] + torch.arange(window, dtype=torch.int32)  # [B, W]
+            rows = rows[:, None] + torch.arange(window, dtype=torch.int32, device=rows.device)  # [B, W]
         taken = [ops.take(t, rows) for t in (now.data, *more)]  # [N, ...] to [B, ...] or [B, W, ...]
         return [held(t, given.dtype) for t, given in zip(taken, self.recipe.data, strict=True)]
 

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.executor import Executor, KernelVariant
-from assay.engine.runtime.triton import rows
-from assay.engine.runtime.triton.rows import LONGEST_HELD, MOST_MEMBERS, row_groups
+from assay.engine.runtime.triton.rows import LONGEST, MOST_MEMBERS, row_groups
 from assay.engine.runtime.values.state_io import state_root
 from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import ScalarProgram
@@ -71,20 +70,7 @@ def agree(program: Program, inputs: list[list[Tensor]]) -> bool:
     return state_root(ours) == state_root(stock)
 
 
-@pytest.mark.parametrize(
-    "dims",
-    [
-        (1, 2),
-        (7, 64),
-        (5, 65),
-        (33, 127),
-        (3, LONGEST_HELD),
-        (2, LONGEST_HELD - 1),
-        (3, LONGEST_HELD + 1),
-        (2, 3 * LONGEST_HELD),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("dims", [(1, 2), (7, 64), (5, 65), (33, 127), (3, LONGEST), (2, LONGEST - 1)], ids=str)
 def test_a_softmax_is_one_kernel_with_the_bits_of_stock_torch(dims: tuple[int, int]):
     program = program_of(dims, softmax)
     (group,) = row_groups(program, range(len(program.nodes))).values()
@@ -94,36 +80,29 @@ def test_a_softmax_is_one_kernel_with_the_bits_of_stock_torch(dims: tuple[int, i
     assert agree(program, inputs_of(dims))
 
 
-def test_rows_longer_than_is_worth_a_pass_are_no_group(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rows, "LONGEST", 50)
-    program = program_of((2, 51), softmax)
+def test_rows_longer_than_a_kernel_holds_are_no_group():
+    program = program_of((2, LONGEST + 1), softmax)
     assert row_groups(program, range(len(program.nodes))) == {}
-    assert agree(program, inputs_of((2, 51)))
+    assert agree(program, inputs_of((2, LONGEST + 1)))
 
 
 def normed(b: ProgramBuilder, x: Ref) -> list[Ref]:
     """A norm whose short values pass through maps, with operands of every kind: of a column, a row, both, backwards."""
-    dims, count = x.dims, x.dims[0]
-    mean = b.map(MULTIPLY, [b.sum(x, 1), b.input(0, 2)], (count,))
-    centred = b.map(ADD, [x, b.map(NEGATIVE, [mean], (count,)).unsqueeze(1).expand(*dims)], dims)
+    dims, rows = x.dims, x.dims[0]
+    mean = b.map(MULTIPLY, [b.sum(x, 1), b.input(0, 2)], (rows,))
+    centred = b.map(ADD, [x, b.map(NEGATIVE, [mean], (rows,)).unsqueeze(1).expand(*dims)], dims)
     square = b.map(MULTIPLY, [centred, centred], dims)
-    root = b.map(ADD, [b.sum(square, 1), b.input(0, 2)], (count,))
+    root = b.map(ADD, [b.sum(square, 1), b.input(0, 2)], (rows,))
     scaled = b.map(QUOTIENT, [centred, root.unsqueeze(1).expand(*dims)], dims)
     weighted = b.map(MULTIPLY, [scaled, b.input(0, 1).unsqueeze(0).expand(*dims)], dims)
-    turned = b.map(ADD, [weighted, x.slice(0, count - 1, -1, -1).slice(1, dims[1] - 1, -1, -1)], dims)
+    turned = b.map(ADD, [weighted, x.slice(0, rows - 1, -1, -1).slice(1, dims[1] - 1, -1, -1)], dims)
     of_row = b.map(ADD, [turned, b.input(0, 2).unsqueeze(1).expand(*dims)], dims)
     padded = b.map(ADD, [of_row, x.slice(1, 1, dims[1]).pad(1, 0, 1, 0x3F800000)], dims)
     return [padded, b.rowexp(padded, 1), b.max(padded, 1), root, mean]
 
 
-@pytest.mark.parametrize("held", [LONGEST_HELD, 1], ids=["held", "passed over"])
 @pytest.mark.parametrize("dims", [(6, 3), (9, 100), (70, 33)], ids=str)
-def test_a_norm_with_operands_of_every_kind_has_the_bits_of_stock_torch(
-    dims: tuple[int, int], held: int, monkeypatch: pytest.MonkeyPatch
-):
-    """Also where rows are passed over, which only long ones of few operands are."""
-    monkeypatch.setattr(rows, "LONGEST_HELD", held)
-    monkeypatch.setattr(rows, "MOST_PASSED", 10)
+def test_a_norm_with_operands_of_every_kind_has_the_bits_of_stock_torch(dims: tuple[int, int]):
     program = program_of(dims, normed)
     groups = row_groups(program, range(len(program.nodes)))
     assert max(sum(not whole for whole in g.is_whole.values()) for g in groups.values()) >= 4
@@ -141,9 +120,7 @@ def narrowed(b: ProgramBuilder, x: Ref) -> list[Ref]:
     return [low, most, less, b.max(count, 1)]
 
 
-@pytest.mark.parametrize("held", [LONGEST_HELD, 1], ids=["held", "passed over"])
-def test_members_read_what_memory_would_hold(held: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rows, "LONGEST_HELD", held)
+def test_members_read_what_memory_would_hold():
     dims = (6, 50)
     program = program_of(dims, narrowed)
     (group,) = row_groups(program, range(len(program.nodes))).values()
@@ -169,11 +146,11 @@ def test_a_group_has_a_limit_of_members_and_the_next_one_begins():
 
 def shifted(b: ProgramBuilder, x: Ref) -> list[Ref]:
     """A map reads the row above: it needs a member whole, so it is none."""
-    count, columns = x.dims
+    rows, columns = x.dims
     most = b.max(x, 1)
-    e = b.map(EXP_OF_DIFFERENCE, [x, most.unsqueeze(1).expand(count, columns)], x.dims)
-    above = b.map(ADD, [e.slice(0, 1, count), e.slice(0, 0, count - 1)], (count - 1, columns))
-    of_other = b.map(ADD, [e, most.slice(0, count - 1, -1, -1).unsqueeze(1).expand(count, columns)], x.dims)
+    e = b.map(EXP_OF_DIFFERENCE, [x, most.unsqueeze(1).expand(rows, columns)], x.dims)
+    above = b.map(ADD, [e.slice(0, 1, rows), e.slice(0, 0, rows - 1)], (rows - 1, columns))
+    of_other = b.map(ADD, [e, most.slice(0, rows - 1, -1, -1).unsqueeze(1).expand(rows, columns)], x.dims)
     return [above, of_other, b.rowexp(of_other, 1)]
 
 

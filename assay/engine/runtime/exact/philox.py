@@ -13,11 +13,11 @@ _MASK = 0xFFFFFFFF
 def words(key: Tensor, step: Tensor, stream: int, count: int) -> Tensor:
     """Words 0..count-1 of a stream: element i is word i mod 4 at counter (i div 4, stream, step[0], step[1]).
 
-    key, step: integers [2], each taken mod 2^32. Returns i32 [count].
+    key, step: integers [2], each taken mod 2^32. Returns i32 [count], where the key is.
     """
     k0, k1 = (int(k) & _MASK for k in key.tolist())
     s0, s1 = (int(s) & _MASK for s in step.tolist())
-    c0 = torch.arange((count + 3) // 4, dtype=torch.int64) & _MASK
+    c0 = torch.arange((count + 3) // 4, dtype=torch.int64, device=key.device) & _MASK
     c1 = torch.full_like(c0, stream & _MASK)
     c2 = torch.full_like(c0, s0)
     c3 = torch.full_like(c0, s1)

@@ -31,8 +31,9 @@ def failure(route: Route, pa: int, pb: int) -> str:
     """
     for terms in (7, 300) if backend.is_interpreted() else (7, route.terms, route.terms + 1):
         for packed in (False, True):
-            if differs(route, pa, pb, terms, packed=packed):
-                return f"{route.name} adds {terms} products of {pa} by {pb} bits wrongly"
+            with torch.device("cpu"):  # whatever device is the caller's default: integers are compared here
+                if differs(route, pa, pb, terms, packed=packed):
+                    return f"{route.name} adds {terms} products of {pa} by {pb} bits wrongly"
     return ""
 
 

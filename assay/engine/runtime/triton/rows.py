@@ -17,14 +17,8 @@ from assay.protocol.program.nodes import Map, Max, Operand, RowExp, Sum, reads
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import View, contiguous_strides
 
-LONGEST_HELD = 1 << 12
+LONGEST = 1 << 12
 """Elements of a row that a kernel holds at once, for each value that is still read."""
-
-LONGEST = 1 << 17
-"""Elements of a row that a kernel passes over once for each reduction, whose later passes find it in the cache."""
-
-MOST_PASSED = 2
-"""Whole operands of a group of rows that are passed over: more would not stay in the cache."""
 
 MOST_MEMBERS = 24
 MOST_WHOLE = 10
@@ -55,11 +49,6 @@ class RowGroup:
     def rows(self) -> int:
         """How many."""
         return self.numel // self.columns
-
-    @property
-    def is_held(self) -> bool:
-        """Whether a kernel holds whole rows; else it passes over them."""
-        return self.columns <= LONGEST_HELD
 
 
 def row_groups(program: Program, stored: Collection[int]) -> dict[int, RowGroup]:
@@ -135,10 +124,8 @@ def _join(program: Program, group: RowGroup, k: int, position: Sequence[int]) ->
     read = group.operands | {key for key, o in new.items() if o.node not in group.is_whole}
     if not fits or len(read) + sum(group.is_whole.values()) + is_whole > MOST_WHOLE:
         return False
-    columns = group.columns if isinstance(node, Map) else prod(node.red)
-    if columns > LONGEST_HELD and len(read) > MOST_PASSED:
-        return False
-    group.columns = columns
+    if not isinstance(node, Map):
+        group.columns = prod(node.red)
     group.is_whole[k], group.operands = is_whole, read
     return True
 

@@ -220,6 +220,11 @@ def _root(x: int, degree: int) -> int:
 @cache
 def failure() -> str:
     """What these kernels hash wrongly on this device; empty where they agree with hashlib."""
+    with torch.device("cpu"):  # whatever device is the caller's default
+        return _failure()
+
+
+def _failure() -> str:
     data = bytes(i * i * 31 >> 3 & 255 for i in range(4 * LEAF_SIZE + 17))
     sizes = (0, 1, 54, 55, 62, 63, 64, LEAF_SIZE - 1, LEAF_SIZE, LEAF_SIZE + 1, len(data))
     memory = torch.frombuffer(bytearray(data), dtype=torch.uint8).to(backend.device())
