@@ -61,7 +61,7 @@ def test_launches_of_one_kernel_are_one_and_keep_their_order():
     assert [id(launch) for launch in found] == [id(launch) for launch in (first, *apart)]
 
 
-def test_kernels_are_warmed_up_as_they_are_launched_and_one_that_fails_stops_no_other():
+def test_kernels_are_warmed_up_as_launched_and_one_that_fails_stops_no_other():
     fails, works = Kernel(ValueError("no such operation")), Kernel()
     x = torch.zeros(4)
     ahead.warm([Launch(k, (x, 7, 100), {"BLOCK": 8}, 2, 3) for k in (fails, works)])

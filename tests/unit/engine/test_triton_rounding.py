@@ -99,7 +99,7 @@ def test_rows_at_and_past_the_limits_have_the_bits_of_exact_integers(precisions:
         assert bool((magnitudes.isfinite() & (magnitudes > 0)).any())
 
 
-def test_a_total_of_more_than_24_bits_is_rounded_once_where_two_powers_are_all_that_it_takes():
+def test_a_total_of_more_than_24_bits_is_rounded_once_by_two_powers():
     """Sums 2^24 + 1 + 2 m of 25 bits at the lowest powers are normal, and ties between f32 values at most."""
     a, b = torch.zeros(8, 3), torch.zeros(8, 3)
     a[:, 0], b[:, 0], a[:, 1], b[:, 1] = 4096.0, 4096.0, 1.0, 1.0 + 2.0 * torch.arange(8)

@@ -21,8 +21,8 @@ import torch
 INTERPRETER = "TRITON_INTERPRET"
 
 SEEN_ON_A_GPU = False
-"""Whether these kernels were seen to give every bit on a GPU (`make device`, its figures in docs/LOG.md). Until then
-nobody gets them who does not ask: a self-test that passes is not a run that was compared."""
+"""Whether a training by these kernels was seen to give every bit on a GPU (`make device`, its figures in docs/LOG.md).
+Until then nobody gets them who does not ask: known answers that are right are not a run that was compared."""
 
 OPTIONS = {"enable_fp_fusion": False}
 """Of every compilation: no multiplication and addition become one operation with one rounding."""
