@@ -16,6 +16,7 @@ from typing import Any, Final
 from assay.checkout import ROOT
 from assay.conformance import nodes, witness
 from assay.conformance import rules as refusals
+from assay.conformance.by_triton import ByTriton
 from assay.conformance.rules import Case
 from assay.protocol import digests
 from assay.protocol.arithmetic import philox, rounding
@@ -97,20 +98,28 @@ def check_all(folder: Path, *, gpu_first: bool = False) -> Iterator[Tally]:
         ("reference", "elements", refusals.elements(elements)),
         ("reference", "witness", witness.derivations(witnesses)),
     ]
-    skipped = []
+    skipped, rehearsals = [], list[Callable[[], None]]()
     vectors = nodes.read(programs)
     for executor in nodes.executors():
         if isinstance(executor, nodes.Absent):
             skipped.append(Tally(executor.name, "programs", 0, 0, None, executor.reason))
             continue
         name, run = executor
-        scalar = _by_reference if name == "reference" else partial(_by_executor, run)
-        groups += [
-            (name, "operations", _operations(arithmetic["operations"], scalar)),
-            (name, "functions", _functions(arithmetic["functions"], scalar)),
-            (name, "programs", nodes.check(vectors, run)),
-            (name, "accumulators", witness.accumulators(witnesses, run)),
-        ]
+
+        def asked(run: nodes.RunNodes, name: str = name) -> list[tuple[str, str, Iterator[Case]]]:
+            scalar = _by_reference if name == "reference" else partial(_by_executor, run)
+            return [
+                (name, "operations", _operations(arithmetic["operations"], scalar)),
+                (name, "functions", _functions(arithmetic["functions"], scalar)),
+                (name, "programs", nodes.check(vectors, run)),
+                (name, "accumulators", witness.accumulators(witnesses, run)),
+            ]
+
+        groups += asked(run)
+        if nodes.is_on_gpu(name) and isinstance(run, ByTriton):
+            rehearsals.append(partial(run.rehearse, [cases for *_, cases in asked(run.rehearsed)]))
+    for rehearse in rehearsals:
+        rehearse()
     if gpu_first:
         groups.sort(key=lambda group: not nodes.is_on_gpu(group[0]))
     for implementation, group, cases in groups:

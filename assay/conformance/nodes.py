@@ -11,6 +11,7 @@ from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
+from assay.conformance.by_triton import ByTriton
 from assay.conformance.rules import Case
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program
@@ -141,13 +142,11 @@ def _by_torch(
     *,
     cross_check: bool = False,
     natives: Natives | None = None,
-    triton: bool = False,
 ) -> list[list[bytes]]:
     from assay.engine.runtime.executor import Executor, KernelVariant
     from assay.engine.runtime.values.state_io import from_lists_of_bytes, input_specs, to_lists_of_bytes
 
-    others = KernelVariant.TRITON if triton else KernelVariant.STOCK
-    variant = others if natives is None else KernelVariant.FUSED
+    variant = KernelVariant.STOCK if natives is None else KernelVariant.FUSED
     executor = Executor(program, cross_check=cross_check, variant=variant, natives=natives)
     ends = executor.run(from_lists_of_bytes(input_specs(program), x))
     return [list(part) for part in to_lists_of_bytes(ends)]
@@ -199,4 +198,4 @@ def _triton() -> tuple[str, RunNodes] | Absent:
     backend.interpret_without_gpu()
     if reason := backend.absence():
         return Absent("triton", reason)
-    return backend.name(), partial(_by_torch, triton=True)
+    return backend.name(), ByTriton()

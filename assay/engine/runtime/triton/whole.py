@@ -75,7 +75,7 @@ class WholeRuns:
         """
         with self.turn:
             if not self._runs:
-                ahead.compile_ahead(self._launches)
+                ahead.compile_ahead(self.launches)
             self._load(slots)
             self._held = [None] * len(self._inputs)
             self._launch()
@@ -115,7 +115,7 @@ class WholeRuns:
         else:
             self._graph.replay()
 
-    def _launches(self) -> Sequence[backend.Launch]:
+    def launches(self) -> Sequence[backend.Launch]:
         """What a run launches, over the places where it will; what it computes without kernels comes of nothing."""
         self._arena.begin()
         with backend.recorded() as seen, arena.within(self._arena):
