@@ -98,7 +98,7 @@ def check_all(folder: Path, *, gpu_first: bool = False) -> Iterator[Tally]:
         ("reference", "elements", refusals.elements(elements)),
         ("reference", "witness", witness.derivations(witnesses)),
     ]
-    skipped, rehearsals = [], list[Callable[[], None]]()
+    skipped = []
     vectors = nodes.read(programs)
     for executor in nodes.executors():
         if isinstance(executor, nodes.Absent):
@@ -116,10 +116,8 @@ def check_all(folder: Path, *, gpu_first: bool = False) -> Iterator[Tally]:
             ]
 
         groups += asked(run)
-        if nodes.is_on_gpu(name) and isinstance(run, ByTriton):
-            rehearsals.append(partial(run.rehearse, [cases for *_, cases in asked(run.rehearsed)]))
-    for rehearse in rehearsals:
-        rehearse()
+        if isinstance(run, ByTriton) and nodes.is_on_gpu(name):
+            run.rehearse(cases for *_, cases in asked(run.rehearsed))
     if gpu_first:
         groups.sort(key=lambda group: not nodes.is_on_gpu(group[0]))
     for implementation, group, cases in groups:
