@@ -33,7 +33,7 @@ _NUDGE: Final = 2.0**-40
 """How much a second run is disturbed: far below what a program's constants round, far above what f64 rounds."""
 
 _SPREAD: Final = 4.0
-"""So many times what the nudge changes is rounding: a sum that is zero but for f64's own rounding has only that way."""
+"""So many times what the nudge changes is rounding: it is one disturbance of many."""
 
 _UNDETERMINED: Final = 2.0**-4
 """A nudge that changes a tensor by more than this share of its way: its gradient is zero but for rounding."""
@@ -132,8 +132,8 @@ def _put(step: RecipeStep, state: Sequence[list[Tensor]], place: int, value: Ten
 def _stock(run: StockRun, count: int, nudge: float = 0.0, back: Sequence[Sequence[Tensor]] = ()) -> list[list[Tensor]]:
     """After every stock step all tensors, f64 where they are floats; back: where it goes on from, by step."""
     tensors = []
-    noise = Noise(nudge)
-    with warnings.catch_warnings(), without_onednn(), sdpa_kernel(SDPBackend.MATH), RealNumbers() as numbers:
+    noise, numbers = Noise(nudge), RealNumbers(is_coarse=nudge > 0.0)
+    with warnings.catch_warnings(), without_onednn(), sdpa_kernel(SDPBackend.MATH), numbers:
         warnings.simplefilter("ignore")
         for k, (_, parameters, buffers) in enumerate(run.steps(count, nudge, numbers.with_whole_numbers)):
             with _disable_current_modes():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache, partial
 
 import numpy
@@ -46,6 +47,12 @@ from assay.protocol.program.nodes import (
 )
 from assay.protocol.program.program import Program
 from assay.protocol.types import DType
+
+_WRITTEN = 6
+"""Digits of a number that somebody wrote."""
+
+_SMALL = 1024
+"""The largest denominator of a ratio that is looked for."""
 
 Values = Sequence[Tensor]
 ElementChange = Callable[[Tensor], Tensor]
@@ -311,14 +318,23 @@ def _loaded(t: Tensor, dtype: DType) -> Tensor:
 
 
 def decimal(x: Tensor) -> Tensor:
-    """The number that was written: of all decimals that round to this f32 the shortest."""
-    return torch.tensor(float(str(x.detach().numpy()[()])), dtype=torch.float64)
+    """The number that was written, f64."""
+    return torch.tensor(short(float(x)), dtype=torch.float64)
 
 
 @lru_cache(maxsize=1 << 12)
 def short(x: float) -> float:
-    """What is read of a number in the code, once it is an f32."""
-    return float(str(numpy.float32(x)))
+    """The number that was written where an f32 now stands: of all decimals that round to it the shortest.
+
+    One of seven digits and more was computed: the ratio of small integers, such as 1/6, that rounds to it, if one does.
+    """
+    narrow = numpy.float32(x)
+    text = str(narrow)
+    if numpy.isfinite(narrow) and len(text.partition("e")[0].lstrip("-").replace(".", "").strip("0")) > _WRITTEN:
+        ratio = Fraction(float(narrow)).limit_denominator(_SMALL)
+        if numpy.float32(float(ratio)) == narrow:
+            return float(ratio)
+    return float(text)
 
 
 _REAL: dict[int, Callable[[Tensor, Tensor], Tensor]] = {

@@ -25,11 +25,41 @@ _NARROW = (torch.float32, torch.bfloat16, torch.float16)
 _SWEEP = 512
 
 
-class RealNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """While active, every operation is also computed on float64; `of` gives what a tensor would hold."""
+def _hardsigmoid(x: Tensor) -> Tensor:
+    return (x + 3.0).clamp(0.0, 6.0) / 6.0
 
-    def __init__(self) -> None:
+
+_SIXTHS: dict[Any, Any] = {
+    torch.ops.aten.hardsigmoid.default: _hardsigmoid,
+    torch.ops.aten.hardsigmoid_.default: lambda x: x.copy_(_hardsigmoid(x)),
+    torch.ops.aten.hardsigmoid_backward.default: lambda g, x: torch.where(x.abs() < 3.0, g / 6.0, 0.0),
+}
+"""Where PyTorch's kernels multiply by 1/6 as binary32 has it, in float64 too."""
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The arguments that an operation writes to."""
+    arguments = enumerate(func._schema.arguments)
+    places = [(k, a.name) for k, a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    return [args[k] if k < len(args) else kwargs.get(name) for k, name in places]
+
+
+def _rounded(x: Tensor) -> Tensor:
+    """Each f64 number to 49 bits (Veltkamp's splitting)."""
+    high = x * 17.0
+    high = high - (high - x)
+    return torch.where(high.isfinite(), high, x)
+
+
+class RealNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """While active, every operation is also computed on float64; `of` gives what a tensor would hold.
+
+    is_coarse: every result is rounded to 49 bits, which shows where float64's own rounding decides.
+    """
+
+    def __init__(self, *, is_coarse: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._is_coarse = is_coarse
         self._shadows: dict[int, tuple[StorageWeakRef, Tensor]] = {}
         self._until_sweep = _SWEEP
         self._keeps_numbers = False
@@ -62,7 +92,8 @@ class RealNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func.namespace not in ("aten", "prims"):
             return func(*args, **kwargs)
         # What is no float is written to once: by the operation on float64, whose word counts.
-        copies = [(t, t.clone()) for t in tree_leaves((args, kwargs)) if func._schema.is_mutable and self._is_other(t)]
+        written = tree_leaves(_written(func, args, kwargs)) if func._schema.is_mutable else []
+        copies = [(t, t.clone()) for t in written if self._is_other(t)]
         copied = {id(t): copy for t, copy in copies}
         real_args, real_kwargs = tree_map(lambda x: copied.get(id(x), x), (args, kwargs))
         real_args, real_kwargs = tree_map(self._real, (real_args, real_kwargs))
@@ -72,7 +103,7 @@ class RealNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
         wide = torch.get_default_dtype()
         try:
             torch.set_default_dtype(torch.float64)
-            real = func(*real_args, **real_kwargs)
+            real = _SIXTHS.get(func, func)(*real_args, **real_kwargs)
         finally:
             torch.set_default_dtype(wide)
         for t, copy in copies:
@@ -81,6 +112,11 @@ class RealNumbers(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for a, b in zip(results, reals, strict=True):
             if isinstance(a, Tensor) and a.untyped_storage()._cdata not in known:
                 self._keep(a, b)
+        if self._is_coarse and not func.is_view:
+            for t in (*results, *written):
+                if isinstance(t, Tensor) and t.dtype in _NARROW:
+                    shadow = self.of(t)
+                    shadow.copy_(_rounded(shadow))
         return found if any(isinstance(a, Tensor) for a in results) or not results else real
 
     @staticmethod

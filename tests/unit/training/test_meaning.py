@@ -18,7 +18,7 @@ from assay.programs.capture import capture_recipe
 from assay.programs.meaning import MEANT, Meaning, meaning_of
 from assay.programs.own_rounding import first_off_grid
 from assay.programs.real_functions import functions_in
-from assay.programs.real_program import RealProgram, evaluate
+from assay.programs.real_program import RealProgram, evaluate, short
 from assay.programs.real_stock import RealNumbers
 from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import Op, ScalarProgram
@@ -134,6 +134,8 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": nn.functional.silu,
     "mish": nn.functional.mish,
     "softplus": nn.functional.softplus,
+    "hardswish": nn.functional.hardswish,
+    "hardsigmoid": nn.functional.hardsigmoid,
     "tanh": torch.tanh,
     "erf": torch.erf,
     "sin": torch.sin,
@@ -162,6 +164,19 @@ def test_a_function_that_a_program_writes_out_is_that_function_over_real_numbers
         expected = [numbers.of(t).clone() for t in stock]
     for a, b in zip(RealProgram(program).run([[x]])[0], expected, strict=True):
         assert torch.allclose(a, b, rtol=1e-11, atol=1e-11), (a - b).abs().max()
+
+
+def test_a_number_that_was_computed_is_a_ratio_and_one_that_was_written_a_decimal() -> None:
+    assert [short(x) for x in (1 / 6, 64 / 63, 0.001, 0.1, -math.sqrt(0.5), math.inf)] == [
+        *(1 / 6, 64 / 63, 0.001, 0.1, -0.70710677, math.inf)
+    ]
+
+
+def test_indices_that_an_operation_only_reads_are_not_written_back() -> None:
+    sums, index = torch.zeros(2), torch.tensor([[1]]).expand(1, 3)[0]
+    with RealNumbers(is_coarse=True) as numbers:
+        sums.scatter_add_(0, index, torch.ones(3) / 3.0)
+    assert numbers.of(sums).tolist() == pytest.approx([0.0, 1.0], rel=2.0**-46)
 
 
 def test_what_is_nearly_a_function_is_computed_as_it_stands() -> None:
