@@ -22,7 +22,7 @@ from assay.engine.compiler.as_traced import without_onednn
 from assay.programs.own_rounding import first_off_grid
 from assay.programs.real_program import RealProgram
 from assay.programs.real_stock import RealNumbers
-from assay.programs.stock_run import Noise, StockRun, rms
+from assay.programs.stock_run import RunNoise, StockRun, rms
 from assay.protocol.program.program import Program
 from assay.training.recipes.recipe import RecipeStep
 
@@ -132,7 +132,7 @@ def _put(step: RecipeStep, state: Sequence[list[Tensor]], place: int, value: Ten
 def _stock(run: StockRun, count: int, nudge: float = 0.0, back: Sequence[Sequence[Tensor]] = ()) -> list[list[Tensor]]:
     """After every stock step all tensors, f64 where they are floats; back: where it goes on from, by step."""
     tensors = []
-    noise, numbers = Noise(nudge), RealNumbers(is_coarse=nudge > 0.0)
+    noise, numbers = RunNoise(nudge), RealNumbers(is_coarse=nudge > 0.0)
     with warnings.catch_warnings(), without_onednn(), sdpa_kernel(SDPBackend.MATH), numbers:
         warnings.simplefilter("ignore")
         for k, (_, parameters, buffers) in enumerate(run.steps(count, nudge, numbers.with_whole_numbers)):

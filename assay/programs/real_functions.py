@@ -27,7 +27,7 @@ from assay.protocol.types import DType
 _EITHER_WAY = frozenset({Op.F32_ADD, Op.F32_MUL, Op.F32_MIN, Op.F32_MAX, Op.F32_EQ, Op.I32_ADD, Op.I32_AND})
 """Of what functions are made of: where the builder puts arguments in the order in which they came to be."""
 
-RealFunction = Callable[..., Tensor]
+TrueFunction = Callable[..., Tensor]
 """Of f64 tensors, the function's operands."""
 
 
@@ -35,7 +35,7 @@ RealFunction = Callable[..., Tensor]
 class Found:
     """In which registers of a scalar program the operands of a function are."""
 
-    function: RealFunction
+    function: TrueFunction
     operands: tuple[int, ...]
 
     def value(self, registers: Sequence[Tensor]) -> Tensor:
@@ -48,7 +48,7 @@ class _Form:
     """A function as the scalar machine has it: its instructions, the last of which is its value."""
 
     program: ScalarProgram
-    function: RealFunction
+    function: TrueFunction
 
 
 def _tail(t: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ def _gelu_tanh_gradient(gradient: Tensor, x: Tensor) -> Tensor:
     return found
 
 
-_FUNCTIONS: Mapping[str, tuple[Callable[..., Reg], int, RealFunction]] = {
+_FUNCTIONS: Mapping[str, tuple[Callable[..., Reg], int, TrueFunction]] = {
     "exp": (functions.exp, 1, torch.exp),
     "log": (functions.log, 1, torch.log),
     "log2": (elementary.log2, 1, torch.log2),

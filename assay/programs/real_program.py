@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
 
-import numpy
 import torch
 from torch import Tensor
 
@@ -328,6 +327,8 @@ def short(x: float) -> float:
 
     One of seven digits and more was computed: the ratio of small integers, such as 1/6, that rounds to it, if one does.
     """
+    import numpy  # a bare machine, which imports this module and compares nothing, may have none
+
     narrow = numpy.float32(x)
     text = str(narrow)
     if numpy.isfinite(narrow) and len(text.partition("e")[0].lstrip("-").replace(".", "").strip("0")) > _WRITTEN:

@@ -78,7 +78,7 @@ class StockRun:
         much of the largest of its tensor, up or down by a generator of its own. in_update: the context that the
         optimizer steps in.
         """
-        noise = Noise(nudge) if nudge else None
+        noise = RunNoise(nudge) if nudge else None
         with self.restored():
             if noise is not None:
                 with torch.no_grad():
@@ -170,7 +170,7 @@ class StockRun:
         return None
 
 
-class Noise:
+class RunNoise:
     """Signs of one size, the same in every run."""
 
     def __init__(self, size: float) -> None:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is n
 ROOT = Path(__file__).resolve().parents[3]
 
 
-class Kernel:
+class WarmedKernel:
     """Takes what it is warmed up with."""
 
     arg_names = ("x", "node", "count", "BLOCK")
@@ -42,7 +42,7 @@ class Kernel:
 
 
 def test_launches_of_one_kernel_are_one_and_keep_their_order():
-    kernel, other = Kernel(), Kernel()
+    kernel, other = WarmedKernel(), WarmedKernel()
     whole = torch.zeros(64, dtype=torch.uint8)
     start = -whole.data_ptr() % 16
     x, further, odd = (whole[start + at : start + at + 8].view(torch.int32) for at in (0, 16, 4))
@@ -62,7 +62,7 @@ def test_launches_of_one_kernel_are_one_and_keep_their_order():
 
 
 def test_kernels_are_warmed_up_as_launched_and_one_that_fails_stops_no_other():
-    fails, works = Kernel(ValueError("no such operation")), Kernel()
+    fails, works = WarmedKernel(ValueError("no such operation")), WarmedKernel()
     x = torch.zeros(4)
     ahead.warm([Launch(k, (x, 7, 100), {"BLOCK": 8}, 2, 3) for k in (fails, works)])
     ((arguments, named),) = works.warmed
