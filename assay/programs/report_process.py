@@ -42,6 +42,8 @@ def reports(
 
     names: as `load_recipe` takes them. preload: modules that the models' factories need; read at the first call alone.
     """
+    # What is forked has none of its parent's threads, and would wait for them: the parent of all gets one alone.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([_PRELOADED, *preload])
     for name in names:
