@@ -21,7 +21,7 @@ QUICK     := tests/house tests/unit/protocol tests/unit/model tests/unit/ledger 
 NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py causality.py gradients.py hostile_views.py layers.py layouts.py \
   models.py outliers.py parallel.py reproducibility.py sanitized.py selection.py watch.py) \
   $(addprefix tests/unit/training/test_,against_eager.py capture_report.py hidden_state.py optimizers.py own_optimizers.py \
-  packages.py programs.py recipe.py schedulers.py sixteen_bits.py) \
+  capture_report_threads.py packages.py programs.py recipe.py schedulers.py sixteen_bits.py) \
   $(addprefix tests/unit/ledger/test_,bindings.py code.py deploy.py hostile_stores.py outbox.py) \
   $(addprefix tests/unit/model/test_,model_differential.py model_machine.py) \
   $(addprefix tests/house/test_,mutant_outcomes.py packaging.py)
