@@ -34,6 +34,7 @@ class TicketStage(ModelAndContracts):
         self.tickets = Tickets(self.vault, self.calls, terms)
         self.chains: dict[int, list[Digest]] = {}
         self.epoch = 0
+        self.starts: dict[int, list[int]] = {}  # of the epochs that called a shift
         if not contracts:
             return
         self.deploy(
@@ -90,6 +91,7 @@ class TicketStage(ModelAndContracts):
         self.pass_time(length)
         self.epoch += 1
         epoch, start = self.epoch, self.now
+        self.starts.setdefault(shift, []).append(start)
         self.both(
             lambda: self.calls.begin(epoch, start, shift),
             "calls",
@@ -117,6 +119,13 @@ class TicketStage(ModelAndContracts):
                 secret,
             )
         )
+
+    def start_of(self, ticket: TicketId, call: int) -> int | None:
+        """When the epoch of a call began, where it called the ticket: Duties asks for no other secret."""
+        starts = self.starts.get(self.tickets.shift_of(ticket), [])
+        if not 0 < call <= len(starts) or not self.tickets.is_serving(ticket, starts[call - 1], self.now):
+            return None
+        return starts[call - 1]
 
     def secret(self, ticket: int, call: int) -> Digest:
         """The secret of a call by the ticket's first chain: link 1 belongs to the first call that it owes."""
@@ -280,8 +289,9 @@ class TicketMachine(RuleBasedStateMachine):
         if ticket not in self.stage.tickets.tickets:
             return
         call = self.stage.calls.calls_at(self.stage.tickets.shift_of(ticket), self.stage.now) - back
-        if call > 0:
-            self.attempt(self.stage.show, ticket, self.stage.secret(ticket, call + off), call)
+        start = self.stage.start_of(ticket, call)
+        if start is not None:
+            self.attempt(self.stage.show, ticket, self.stage.secret(ticket, call + off), call, start)
 
     @rule(which=choice, amount=st.sampled_from([1, ETHER, 33 * ETHER, 200 * ETHER]), to=people)
     def fine(self, which: int, amount: int, to: int) -> None:
@@ -303,8 +313,9 @@ class TicketMachine(RuleBasedStateMachine):
         held = self.stage.tickets.tickets.get(ticket)
         if held is not None and shows and held.until:
             owed = self.stage.calls.calls_at(self.stage.tickets.shift_of(ticket), held.until - 1)
-            if owed:
-                self.attempt(self.stage.show, ticket, self.stage.secret(ticket, owed), owed, held.until - 1)
+            start = self.stage.start_of(ticket, owed)
+            if start is not None:
+                self.attempt(self.stage.show, ticket, self.stage.secret(ticket, owed), owed, start)
             for _ in range(3):
                 self.stage.begin((ticket + 1) % TERMS.shifts)
         self.attempt(self.stage.reclaim, owner, ticket)
@@ -359,6 +370,13 @@ class TicketMachine(RuleBasedStateMachine):
         if hasattr(self, "stage"):
             self.stage.compare()
             assert self.stage.vault.is_conserved()
+
+    @invariant()
+    def no_ticket_showed_more_than_it_was_called_for(self) -> None:
+        """Else what it owes would be below zero, and its stake locked."""
+        for ticket, held in self.stage.tickets.tickets.items() if hasattr(self, "stage") else ():
+            last = held.until - 1 if held.until else self.stage.now
+            assert held.shown <= self.stage.calls.calls_at(self.stage.tickets.shift_of(ticket), last)
 
     @invariant()
     def every_ticket_that_counts_stands_in_one_slot_and_none_other(self) -> None:

@@ -71,6 +71,29 @@ def test_only_the_owner_of_a_called_ticket_opens_and_only_once(stage: DutyStage)
     assert refused(stage.open, 1, []) == "CallShown"
 
 
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_ticket_is_called_until_the_second_at_which_it_leaves(stage: DutyStage, before: int) -> None:
+    ticket, leaver = TicketId(1), stage.owner(1)
+    stage.both(lambda: stage.tickets.retire(leaver, ticket, stage.now), "tickets", "retire", ticket, caller=leaver)
+    until = stage.tickets.tickets[ticket].until
+    answer_all(stage, 1)
+    stage.pass_time(until - before - stage.now)
+    stage.close()
+    stage.seed()
+    assert stage.duties.epochs[1].start == until - before
+    assert stage.duties.epochs[1].on_call == len(CREW) - 1 + before
+    if before:
+        stage.open(ticket, [])
+    else:
+        # Attack: show more calls than one is owed for, so that what one owes is below zero.
+        assert refused(stage.open, ticket, []) == "NotCalled"
+        for other in CREW[1:]:
+            stage.open(other, [])
+        stage.close()
+        assert refused(stage.show, ticket, 1) == "NotCalled"
+    stage.compare()
+
+
 def test_a_call_is_answered_in_its_last_second_and_not_after(stage: DutyStage) -> None:
     stage.pass_time(stage.duties.epochs[0].deadline - stage.now)
     stage.open(1, [])
