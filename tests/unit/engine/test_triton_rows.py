@@ -144,6 +144,26 @@ def test_a_group_has_a_limit_of_members_and_the_next_one_begins():
     assert agree(program, inputs_of((3, 20)))
 
 
+def weighed(b: ProgramBuilder, x: Ref) -> list[Ref]:
+    """A map of a softmax reads exponents of something else, which the program takes in the middle of it."""
+    dims = x.dims
+    other = b.map(MULTIPLY, [b.input(0, 1), b.input(0, 1)], dims[1:])
+    most = b.max(x, 1)
+    e = b.map(EXP_OF_DIFFERENCE, [x, most.unsqueeze(1).expand(*dims)], dims)
+    powers = b.rowexp(other.unsqueeze(1), 1)
+    scaled = scalar(lambda s, a, n: s.scale2(a, n), F32, I32)
+    p = b.map(scaled, [e, powers.unsqueeze(0).expand(*dims)], dims)
+    return [p, b.rowexp(p, 1)]
+
+
+def test_exponents_of_something_else_do_not_end_a_group():
+    program = program_of((8, 24), weighed)
+    groups = row_groups(program, range(len(program.nodes)))
+    families = [[program.nodes[k].family.name for k in g.is_whole] for g in groups.values()]
+    assert families == [["MAX", "MAP", "MAP", "ROWEXP"]]
+    assert agree(program, inputs_of((8, 24)))
+
+
 def shifted(b: ProgramBuilder, x: Ref) -> list[Ref]:
     """A map reads the row above: it needs a member whole, so it is none."""
     rows, columns = x.dims

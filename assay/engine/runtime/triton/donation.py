@@ -8,8 +8,9 @@ end.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 from assay.engine.runtime.fused.memory import Life, placed
 from assay.engine.runtime.triton import arena, backend
 from assay.engine.runtime.triton.groups import MapGroups
+from assay.engine.runtime.triton.rows import is_linear
 from assay.engine.runtime.values.dtypes import TORCH
 from assay.protocol.program.nodes import Input, Map, Output, reads
 from assay.protocol.program.program import Program
@@ -62,7 +64,8 @@ def plan_of(program: Program, groups: MapGroups) -> Plan:
     new = {slot: made[j] for slot, j in enumerate(_sources(program)) if j in made}
     slots = frozenset(slot for slot in donated(program, groups.members) if slot in new)
     shapes, inside = [shape for _, shape in requests.made], {slot: new[slot] for slot in sorted(slots)}
-    return _placed(program, lives, inside, shapes, len(groups.dead))
+    over = _overwritten(program, groups, {k: n for k, n in made.items() if n not in inside.values()}, lives)
+    return _placed(program, lives, inside, over, shapes, len(groups.dead))
 
 
 def _lives(requests: arena.Requests, made: Mapping[int, int], dead: Sequence[Sequence[int]]) -> list[Life]:
@@ -76,18 +79,61 @@ def _lives(requests: arena.Requests, made: Mapping[int, int], dead: Sequence[Seq
     ]
 
 
+def _overwritten(program: Program, groups: MapGroups, made: Mapping[int, int], lives: Sequence[Life]) -> dict[int, int]:
+    """Requests that are answered with the place of another, which nothing reads any more: the first in each place.
+
+    A step that stores one value loads all that an element of it is computed from before it stores the element. So it
+    may lie where an operand lay that is read element by element there, and then no more. made: requests of nodes.
+    """
+    count = Counter(made.values())
+    found: dict[int, int] = {}
+    for step, k in groups.overwriting.items():
+        asked = lives[made[k]] if k in made and count[made[k]] == 1 else None
+        if asked is None or asked.first != step or asked.size != program.specs[k].nbytes:
+            continue
+        for j in groups.dead[step]:
+            old = made.get(j)
+            if j == k or old is None or count[old] > 1:
+                continue
+            if (
+                lives[old].last == step
+                and lives[old].size == asked.size
+                and _is_read_by_elements(program, groups, step, j)
+            ):
+                found[made[k]] = found.get(old, old)
+                break
+    return found
+
+
+def _is_read_by_elements(program: Program, groups: MapGroups, step: int, j: int) -> bool:
+    """Whether a step of maps reads node j at the very elements that it stores."""
+    maps, at = list(groups.members[step]), 0
+    while at < len(maps):
+        maps += [i for i in reads(program.nodes[maps[at]]) if i in groups.inlined]
+        at += 1
+    nodes = [node for k in maps if isinstance(node := program.nodes[k], Map)]
+    return all(is_linear(o.view, node.spec.dims) for node in nodes for o in node.operands if o.node == j)
+
+
 def _placed(
-    program: Program, asked: Sequence[Life], inside: Mapping[int, int], shapes: Sequence[RequestShape], end: int
-) -> Plan:
-    """The plan. inside: per donated slot the request whose place is the slot's. end: the moment after the last step."""
+    program: Program, asked: Sequence[Life], inside: Mapping[int, int], over: Mapping[int, int],
+    shapes: Sequence[RequestShape], end: int,
+) -> Plan:  # fmt: skip
+    """The plan. inside: per donated slot the request whose place is the slot's; over: requests that lie where others
+    did. end: the moment after the last step.
+    """
     sizes = [program.specs[k].nbytes for part in program.input_nodes for k in part]
-    count, merged = len(asked), set(inside.values())
-    lives = [life for life in asked if life.key not in merged]
+    count, merged = len(asked), {*inside.values(), *over}
+    ends = {life.key: life.last for life in asked}
+    for new, old in over.items():
+        ends[old] = max(ends[old], ends[new])
+    lives = [replace(life, last=ends[life.key]) for life in asked if life.key not in merged]
     lives += [Life(count + k, size, 0, end) for k, size in enumerate(sizes)]
     staged = _staged(program)
     lives += [Life(count + len(sizes) + k, sizes[k], end, end) for k in staged]
     offsets, size = placed(lives)
     offsets |= {number: offsets[count + slot] for slot, number in inside.items()}
+    offsets |= {new: offsets[old] for new, old in over.items()}
     return Plan(
         tuple(offsets[count + k] for k in range(len(sizes))),
         tuple((offsets[n], shape) for n, shape in enumerate(shapes)),

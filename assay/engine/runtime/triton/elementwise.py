@@ -40,7 +40,10 @@ def functions() -> dict[str, Any]:
 
     names = {
         arith: ("bits_of", "from_bits", "canonical", "exponent_of_bits", "quantized", "finished", "finished_or_nan"),
-        scalar: ("smaller", "larger", "nearest", "below", "scale2", "to_i32", "to_i64", "order_of", "philox_word"),
+        scalar: (
+            *("smaller", "larger", "nearest", "nearest_small", "below", "scale2", "scale2_near"),
+            *("to_i32", "to_i32_small", "to_i64", "order_of", "philox_word"),
+        ),
     }
     return {name: getattr(module, name) for module, listed in names.items() for name in listed}
 
@@ -84,7 +87,7 @@ def map_text(
     for i, (element, view) in enumerate(reads):
         body += load_lines(f"x{i}", f"p{i}", element, view, "live", span)
     if program is not None:
-        body += scalar_text.lines(program.instructions, registers, "r")
+        body += scalar_text.lines(program, registers, "r")
     body.append(f"tl.store(out + o, {STORED[dtype].format(registers[-1])}, mask=live)")
     pointers = "".join(f"p{i}, " for i in range(len(reads)))
     return text_of(f"{pointers}out, BLOCK: tl.constexpr", body)

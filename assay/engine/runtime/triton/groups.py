@@ -8,19 +8,21 @@ read its gradient once. Values that nothing outside reads are never stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from math import prod
 
 from torch import Tensor
 
 from assay.engine.runtime.stock.reduce import Kernel
-from assay.engine.runtime.triton import backend, scalar_text
+from assay.engine.runtime.triton import backend, reductions, scalar_text
 from assay.engine.runtime.triton.elementwise import block, empty, functions, memory, over, text_of
+from assay.engine.runtime.triton.inlined import LEAST_ELEMENTS, Inlined, computed, inlined_maps, stored_reads
 from assay.engine.runtime.triton.reading import LOADED, STORED, Span, is_narrow, load_lines
 from assay.engine.runtime.triton.row_kernels import row_kernel
-from assay.engine.runtime.triton.rows import RowGroup, row_groups
+from assay.engine.runtime.triton.rows import RowGroup, order_of, positions, row_groups
 from assay.engine.runtime.triton.virtual import NONE, VirtualNodes
 from assay.protocol.arithmetic.scalar import ScalarProgram
-from assay.protocol.program.nodes import Const, Input, Map, Operand, Output, reads
+from assay.protocol.program.nodes import Const, Input, Map, Max, Operand, Output, RowExp, Sum, reads
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import Window
 
@@ -34,34 +36,71 @@ MOST_MAPS = 8
 class MapGroups:
     """A program's whole runs: nodes in order, maps in groups; holds no state between runs.
 
-    `members`: the nodes of each step. `dead`: those that no later step reads, of what is no constant, X or Y.
+    `members`: the nodes of each step. `overwriting`: steps that store one value, each element of it after all that its
+    kernel loads for it. `dead`: those that no later step reads, of what is no constant, X or Y.
     """
 
-    def __init__(self, program: Program, kernel: Callable[[int], Kernel], virtual: VirtualNodes = NONE) -> None:
-        """kernel: that of a node by itself. virtual: nodes that are not stored, which have no step."""
+    def __init__(
+        self,
+        program: Program,
+        kernel: Callable[[int], Kernel],
+        virtual: VirtualNodes = NONE,
+        least: int = LEAST_ELEMENTS,
+    ) -> None:
+        """kernel: that of a node by itself. virtual: nodes that are not stored, which have no step. least: elements of
+        a map that is computed again by those who read it.
+        """
         self._program = program
         free = set(range(len(program.nodes))) - virtual.spaces.keys() - virtual.readers.keys()
         by_rows = row_groups(program, free)
-        self.groups = _grouped(program, virtual, by_rows)
+        self.inlined = inlined_maps(program, free - {k for g in by_rows.values() for k in g.is_whole}, least)
+        self.groups = _grouped(program, virtual.spaces.keys() | self.inlined.keys(), by_rows)
+        unstored = virtual.spaces.keys() | self.inlined.keys()
         later = {k for maps in self.groups.values() for k in maps[1:]}
         inputs, first_output = sum(program.inputs), len(program.nodes) - sum(program.outputs)
         self._first_output = first_output
-        steps = [k for k in range(inputs, len(program.nodes)) if k not in later and k not in virtual.spaces]
+        steps = [k for k in order_of(program) if k >= inputs and k not in later | unstored]
         kept = _read_outside(program, self.groups)
         self._steps: list[tuple[tuple[int, ...], Callable[[list[Tensor]], Sequence[Tensor]]]] = []
+        self.overwriting: dict[int, int] = {}
         for k in steps:
-            if k in self.groups:
-                stored = tuple(j for j in self.groups[k] if j in kept)
-                made = (
-                    row_kernel(program, by_rows[k], stored)
-                    if k in by_rows
-                    else _kernel(program, self.groups[k], stored)
-                )
+            stored = tuple(j for j in self.groups.get(k, (k,)) if j in kept or k not in self.groups)
+            if k in by_rows:
+                self._steps.append((stored, row_kernel(program, by_rows[k], stored)))
+            elif isinstance(program.nodes[k], Map) and program.specs[k].numel:
+                if len(stored) == 1:
+                    self.overwriting[len(self._steps)] = stored[0]
+                made = _kernel(program, self.groups.get(k, (k,)), stored, self.inlined)
                 self._steps.append((stored, made))
             else:
-                self._steps.append(((k,), _single(kernel(k))))
-        self.dead = _dead(program, steps, self.groups, virtual)
+                self._steps.append((stored, _single(self._reduction(k) or kernel(k))))
+        self.dead = self._dead(steps, virtual)
         self.members = [self.groups.get(k, (k,)) for k in steps]
+
+    def _computes(self, k: int) -> bool:
+        """Whether a node reads what is not stored."""
+        return any(j in self.inlined for j in reads(self._program.nodes[k]))
+
+    def _reduction(self, k: int) -> Kernel | None:
+        """The kernel of a reduction that computes its terms again; None for other nodes."""
+        node = self._program.nodes[k]
+        if not isinstance(node, RowExp | Max | Sum) or not self._computes(k):
+            return None
+        return reductions.of_inlined(self._program, node, self.inlined)
+
+    def _dead(self, steps: Sequence[int], virtual: VirtualNodes) -> list[list[int]]:
+        """Per step the nodes that no later one reads, for what it computes again neither; constants and Y stay."""
+        program, last = self._program, dict[int, int]()
+        for at, k in enumerate(steps):
+            for member in self.groups.get(k, (k,)):
+                last[member] = max(last.get(member, 0), at)
+                for j in stored_reads(self.inlined, program, virtual.reads(program, member)):
+                    last[j] = max(last.get(j, 0), at)
+        dead: list[list[int]] = [[] for _ in steps]
+        for k, at in last.items():
+            if not isinstance(program.nodes[k], Const | Output | Input):
+                dead[at].append(k)
+        return dead
 
     def run(self, flat: Sequence[Tensor], see: SeeGroup | None = None) -> list[Tensor]:
         """The slots of Y from those of X, in the order of their nodes. see: shown what is there after each step."""
@@ -76,23 +115,27 @@ class MapGroups:
         return values[self._first_output :]  # type: ignore[return-value]
 
 
-def _grouped(program: Program, virtual: VirtualNodes, by_rows: Mapping[int, RowGroup]) -> dict[int, tuple[int, ...]]:
+def _grouped(
+    program: Program, unstored: AbstractSet[int], by_rows: Mapping[int, RowGroup]
+) -> dict[int, tuple[int, ...]]:
     """All groups, by their first member: those of common rows, and those of two stored maps and more besides."""
     nodes = program.nodes
-    position = list(range(len(nodes)))
+    order = order_of(program)
+    position = positions(order)
     for k, group in by_rows.items():
         for member in group.is_whole:
-            position[member] = k
-    taken = {member for group in by_rows.values() for member in group.is_whole} | virtual.spaces.keys()
+            position[member] = position[k]
+    taken = {member for group in by_rows.values() for member in group.is_whole} | unstored
     open_groups: dict[tuple[int, ...], list[int]] = {}
     found: dict[int, list[int]] = {}
-    for k, node in enumerate(nodes):
+    for k in order:
+        node = nodes[k]
         if not isinstance(node, Map) or not node.spec.numel or k in taken:
             continue
         maps = open_groups.get(node.spec.dims)
         if maps is not None and len(maps) < MOST_MAPS and _joins(program, node, maps, position):
             maps.append(k)
-            position[k] = maps[0]
+            position[k] = position[maps[0]]
         else:
             open_groups[node.spec.dims] = found[k] = [k]
     every = {k: tuple(maps) for k, maps in found.items() if len(maps) > 1}
@@ -101,7 +144,9 @@ def _grouped(program: Program, virtual: VirtualNodes, by_rows: Mapping[int, RowG
 
 def _joins(program: Program, node: Map, group: Sequence[int], position: Sequence[int]) -> bool:
     """Whether a map reads members of the group element by element only, and nothing else that is not there yet."""
-    return all(_is_element(program, o) if o.node in group else position[o.node] < group[0] for o in node.operands)
+    return all(
+        _is_element(program, o) if o.node in group else position[o.node] < position[group[0]] for o in node.operands
+    )
 
 
 def _is_element(program: Program, operand: Operand) -> bool:
@@ -115,54 +160,50 @@ def _read_outside(program: Program, groups: Mapping[int, Sequence[int]]) -> set[
     return {j for k, node in enumerate(program.nodes) for j in reads(node) if j not in home or home[j] != home.get(k)}
 
 
-def _dead(
-    program: Program, steps: Sequence[int], groups: Mapping[int, Sequence[int]], virtual: VirtualNodes
-) -> list[list[int]]:
-    """Per step the nodes that no later one reads, for tiles neither; constants and Y stay."""
-    last: dict[int, int] = {}
-    for at, k in enumerate(steps):
-        for member in groups.get(k, (k,)):
-            last[member] = max(last.get(member, 0), at)
-            for j in virtual.reads(program, member):
-                last[j] = max(last.get(j, 0), at)
-    dead: list[list[int]] = [[] for _ in steps]
-    for k, at in last.items():
-        if not isinstance(program.nodes[k], Const | Output | Input):
-            dead[at].append(k)
-    return dead
-
-
 def _single(kernel: Kernel) -> Callable[[list[Tensor]], Sequence[Tensor]]:
     return lambda values: (kernel(values),)
 
 
-def _kernel(program: Program, maps: Sequence[int], stored: Sequence[int]) -> Callable[[list[Tensor]], Sequence[Tensor]]:
+def _kernel(
+    program: Program, maps: Sequence[int], stored: Sequence[int], inlined: Inlined
+) -> Callable[[list[Tensor]], Sequence[Tensor]]:
     """Runs the maps of one group; the values of those that are stored. Groups that are alike have one text."""
     dims = program.nodes[maps[0]].spec.dims
     sources: dict[Operand, str] = {}
     values: dict[int, str] = {}
     body: list[str] = []
+    given: list[int] = []
+    narrow = True
+
+    def load(name: str, x: Operand, dims: tuple[int, ...]) -> list[str]:
+        nonlocal narrow
+        narrow = narrow and is_narrow(x.view, dims)
+        given.append(x.node)
+        return load_lines(name, f"p{len(given) - 1}", program.specs[x.node].dtype, x.view, "live", Span("o", dims))
+
     for i, k in enumerate(maps):
         node = program.nodes[k]
         assert isinstance(node, Map)
         types = [program.specs[o.node].dtype for o in node.operands]
-        for operand, dtype in zip(node.operands, types, strict=True):
-            if operand.node not in values and operand not in sources:
-                name, pointer = f"x{len(sources)}", f"p{len(sources)}"
-                sources[operand] = name
-                body += load_lines(name, pointer, dtype, operand.view, "live", Span("o", dims))
+        for operand in node.operands:
+            if operand.node in values or operand in sources:
+                continue
+            sources[operand] = name = f"x{len(sources)}"
+            if operand.node in inlined:
+                body += computed(program, inlined, operand.node, name, load)
+            else:
+                body += load(name, operand, dims)
         registers = [values.get(o.node) or sources[o] for o in node.operands]
-        body += scalar_text.lines(ScalarProgram.decode(node.code, types).instructions, registers, f"r{i}_")
+        body += scalar_text.lines(ScalarProgram.decode(node.code, types), registers, f"r{i}_")
         body.append(f"s{i} = {STORED[node.spec.dtype].format(f'({registers[-1]})')}")
         if k in stored:
             body.append(f"tl.store(q{i} + o, s{i}, mask=live)")
         # Later maps read what memory would hold: a narrow type has lost its high bits.
         values[k] = f"v{i}"
         body.append(f"v{i} = {LOADED[node.spec.dtype].format(f's{i}')}")
-    narrow = all(is_narrow(o.view, dims) for o in sources)
-    pointers = [f"p{i}" for i in range(len(sources))] + [f"q{i}" for i, k in enumerate(maps) if k in stored]
+    pointers = [f"p{i}" for i in range(len(given))] + [f"q{i}" for i, k in enumerate(maps) if k in stored]
     text = text_of(", ".join([*pointers, "BLOCK: tl.constexpr"]), [*over("o", dims, narrow), *body])
-    kernel, given, size = backend.kernel_of(text, "kernel", functions()), [o.node for o in sources], block()
+    kernel, size = backend.kernel_of(text, "kernel", functions()), block()
     grid = (-(-prod(dims) // size),)
 
     def run(known: list[Tensor]) -> Sequence[Tensor]:

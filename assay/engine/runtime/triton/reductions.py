@@ -16,8 +16,9 @@ from torch import Tensor
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend
 from assay.engine.runtime.triton.elementwise import empty, functions, memory, text_of
+from assay.engine.runtime.triton.inlined import NONE, Inlined, computed
 from assay.engine.runtime.triton.reading import Span, is_narrow, load_lines
-from assay.engine.runtime.values.views import is_inside
+from assay.engine.runtime.values.views import is_inside, sub_view
 from assay.protocol.program.nodes import Dot, Max, Operand, Rank, RowExp, ScatterSum, Sum
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import View
@@ -58,8 +59,8 @@ _LARGEST = _ReductionKind("max", "max", DType.I32, -(1 << 31))
 class _ReductionText:
     """The text of one reduction under way, and the nodes that its pointers are of."""
 
-    def __init__(self, program: Program, dims: Sequence[int], red: Sequence[int]) -> None:
-        self.program = program
+    def __init__(self, program: Program, dims: Sequence[int], red: Sequence[int], inlined: Inlined = NONE) -> None:
+        self.program, self._inlined = program, inlined
         self.out, self.red = Span("o", tuple(dims)), Span("r", tuple(red))
         self.sources: list[int] = []
         self.before: list[str] = []
@@ -74,11 +75,31 @@ class _ReductionText:
         self.before += load_lines(name, self._pointer(x.node), self._type(x), x.view, "live", self.out)
 
     def term(self, name: str, x: Operand) -> None:
-        """Loads an operand over out and red, a block of terms at a time."""
+        """Loads an operand over out and red, a block of terms at a time; one that is not stored is computed."""
+        if x.node in self._inlined:
+            self._views.append(x.view)
+            self.terms += [
+                f"w = o * {prod(self.red.dims)} + r",
+                *computed(self.program, self._inlined, x.node, name, self._load),
+            ]
+            return
         self.narrow = self.narrow and is_narrow(x.view, (*self.out.dims, *self.red.dims))
         pointer = self._pointer(x.node)
         self._views.append(x.view)
         self.terms += load_lines(name, pointer, self._type(x), x.view, "here", self.out, self.red)
+
+    def _load(self, name: str, x: Operand, dims: tuple[int, ...]) -> list[str]:
+        """Lines for what a map over all elements is computed from: a row's once, before the terms."""
+        self.narrow = self.narrow and is_narrow(x.view, dims)
+        pointer, dtype, rows = self._pointer(x.node), self._type(x), prod(self.out.dims)
+        cut = next((c for c in range(len(dims) + 1) if prod(dims[:c]) == rows), None)
+        if cut is None:
+            return load_lines(name, pointer, dtype, x.view, "here", Span("w", dims))
+        inner = range(cut, len(dims))
+        if is_inside(sub_view(x.view, inner), dims[cut:]) and not any(x.view.strides[d] for d in inner if dims[d] > 1):
+            self.before += load_lines(name, pointer, dtype, sub_view(x.view, range(cut)), "live", Span("o", dims[:cut]))
+            return []
+        return load_lines(name, pointer, dtype, x.view, "here", Span("o", dims[:cut]), Span("r", dims[cut:]))
 
     def kernel(self, kind: _ReductionKind) -> Kernel:
         """The node's kernel. kind: of the blocks [ROWS, TERMS] that the terms are taken into, and how they become one.
@@ -178,9 +199,20 @@ def cuts(programs: int, count: int, terms: int, enough: int = ENOUGH_PROGRAMS) -
     return max(min(count // (LEAST_BLOCKS * terms), -(-enough // programs)), 1)
 
 
-def rowexp(program: Program, node: RowExp) -> Kernel:
+def of_inlined(program: Program, node: RowExp | Max | Sum, inlined: Inlined) -> Kernel:
+    """A reduction that computes again what it reduces."""
+    match node:
+        case RowExp():
+            return rowexp(program, node, inlined)
+        case Max():
+            return maximum(program, node, inlined)
+        case Sum():
+            return total(program, node, inlined)
+
+
+def rowexp(program: Program, node: RowExp, inlined: Inlined = NONE) -> Kernel:
     """The largest exponent over red; patterns without sign order as exponents do."""
-    made = _ReductionText(program, node.spec.dims, node.red)
+    made = _ReductionText(program, node.spec.dims, node.red, inlined)
     made.term("x", node.x)
     made.terms.append("total = tl.maximum(total, tl.where(here, bits_of(x) & 0x7FFFFFFF, 0))")
     made.after.append("result = exponent_of_bits(reduced)")
@@ -188,9 +220,9 @@ def rowexp(program: Program, node: RowExp) -> Kernel:
     return made.kernel(_MAGNITUDE)
 
 
-def maximum(program: Program, node: Max) -> Kernel:
+def maximum(program: Program, node: Max, inlined: Inlined = NONE) -> Kernel:
     """The largest over red: NaN if any, a zero is +0."""
-    made = _ReductionText(program, node.spec.dims, node.red)
+    made = _ReductionText(program, node.spec.dims, node.red, inlined)
     made.term("x", node.x)
     is_float = node.spec.dtype is DType.F32
     made.terms.append(
@@ -202,9 +234,9 @@ def maximum(program: Program, node: Max) -> Kernel:
     return made.kernel(_LARGEST)
 
 
-def total(program: Program, node: Sum) -> Kernel:
+def total(program: Program, node: Sum, inlined: Inlined = NONE) -> Kernel:
     """finish of the exact sum over red of q_31."""
-    made = _ReductionText(program, node.spec.dims, node.red)
+    made = _ReductionText(program, node.spec.dims, node.red, inlined)
     made.row("e", node.exponent)
     made.term("x", node.x)
     made.terms.append("total += tl.where(here, quantized(x, e, 31), 0).to(tl.int64)")

@@ -26,12 +26,12 @@ RowKernel = Callable[[list[Tensor]], Sequence[Tensor]]
 
 def row_kernel(program: Program, group: RowGroup, stored: Sequence[int]) -> RowKernel:
     """Runs a group; the values of the members that are stored. Groups that are alike have one text."""
-    text = _RowText(program, group)
-    for i, (k, is_whole) in enumerate(group.is_whole.items()):
-        text.member(i, k, is_whole=is_whole, is_stored=k in stored)
     rows, columns = group.rows, 1 << (group.columns - 1).bit_length()
     most = 1 << 16 if backend.is_interpreted() else 1 << 11
     block = min(1 << (rows - 1).bit_length(), max(most // columns, 1))
+    text = _RowText(program, group, block)
+    for i, (k, is_whole) in enumerate(group.is_whole.items()):
+        text.member(i, k, is_whole=is_whole, is_stored=k in stored)
     kernel = backend.kernel_of(text.whole(stored), "kernel", functions())
     grid, given, specs = (-(-rows // block),), text.sources, [program.specs[k] for k in stored]
     size = {"ROWS": block, "COLS": columns, "warps": 8 if block * columns > 1 << 11 else 4}
@@ -47,8 +47,9 @@ def row_kernel(program: Program, group: RowGroup, stored: Sequence[int]) -> RowK
 class _RowText:
     """The text of one group's kernel under way, and the nodes that its pointers are of."""
 
-    def __init__(self, program: Program, group: RowGroup) -> None:
-        self._program, self._group = program, group
+    def __init__(self, program: Program, group: RowGroup, block: int) -> None:
+        """block: rows of a program."""
+        self._program, self._group, self.block = program, group, block
         self.sources: list[int] = []
         self._loaded: dict[object, str] = {}
         self._values: dict[int, str] = {}
@@ -60,10 +61,12 @@ class _RowText:
         """The kernel."""
         group = self._group
         number = "tl.program_id(0)" if self._is_narrow else "tl.program_id(0).to(tl.int64)"
+        # Where blocks end with the rows, a compiler that knows it drops every mask.
+        there = f"row < {group.rows}" if group.rows % self.block else "tl.full([ROWS, 1], 1, tl.int1)"
         start = [
             f"row = ({number} * ROWS + tl.arange(0, ROWS))[:, None]",
             "col = tl.arange(0, COLS)[None, :]",
-            f"there = row < {group.rows}",
+            f"there = {there}",
             f"within = col < {group.columns}",
             "live = there & within",
             f"o = row * {group.columns} + col",
@@ -78,7 +81,7 @@ class _RowText:
         if isinstance(node, Map):
             types = [self._type(o) for o in node.operands]
             registers = [self._read(o, node.spec.dims, is_whole=is_whole) for o in node.operands]
-            self._body += scalar_text.lines(ScalarProgram.decode(node.code, types).instructions, registers, f"r{i}_")
+            self._body += scalar_text.lines(ScalarProgram.decode(node.code, types), registers, f"r{i}_")
             result = registers[-1]
         else:
             assert isinstance(node, RowExp | Max | Sum)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from assay.engine.runtime.values.views import is_inside
-from assay.protocol.program.nodes import Map, Max, Operand, RowExp, Sum, reads
+from assay.protocol.program.nodes import Const, Input, Map, Max, Operand, RowExp, Sum, reads
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import View, contiguous_strides
 
@@ -51,24 +51,53 @@ class RowGroup:
         return self.numel // self.columns
 
 
+def order_of(program: Program) -> list[int]:
+    """All nodes in the order in which they run: as in the program, but exponents of what is computed right after it.
+
+    So a group finds those there that it needs of something else.
+    """
+    found: list[int] = []
+    waiting: dict[int, list[int]] = {}
+    for k, node in enumerate(program.nodes):
+        if isinstance(node, RowExp) and not isinstance(program.nodes[node.x.node], Input | Const):
+            waiting.setdefault(node.x.node, []).append(k)
+    early = {k for exponents in waiting.values() for k in exponents}
+    for k in range(len(program.nodes)):
+        if k not in early:
+            found += [k, *waiting.get(k, ())]
+    return found
+
+
+def positions(order: Sequence[int]) -> list[int]:
+    """Per node how many run before it."""
+    found = [0] * len(order)
+    for at, k in enumerate(order):
+        found[k] = at
+    return found
+
+
 def row_groups(program: Program, stored: Collection[int]) -> dict[int, RowGroup]:
     """The groups that hold a reduction and something besides, by their first member. stored: nodes that may join."""
-    position = list(range(len(program.nodes)))
+    order = order_of(program)
+    position = positions(order)
     home: dict[int, RowGroup] = {}
     readers: dict[WholeOperand, RowGroup] = {}
-    for k, node in enumerate(program.nodes):
+    for k in order:
+        node = program.nodes[k]
         if k not in stored or not isinstance(node, Map | RowReduction) or not node.spec.numel:
             continue
         near = [home[j] for j in reads(node) if j in home]
         near += [readers[key] for key in whole_operands(node) if key in readers]
         unique = {id(group): group for group in near}.values()
-        group = next((g for g in sorted(unique, key=lambda g: -g.start) if _join(program, g, k, position)), None)
+        group = next(
+            (g for g in sorted(unique, key=lambda g: -position[g.start]) if _join(program, g, k, position)), None
+        )
         if group is None and (group := _opened(k, node)) is None:
             continue
-        home[k], position[k] = group, group.start
+        home[k], position[k] = group, position[group.start]
         readers.update(dict.fromkeys(group.operands, group))
     kept = {id(g): g for g in home.values() if g.columns and len(g.is_whole) > 1}
-    return {g.start: g for g in sorted(kept.values(), key=lambda g: g.start)}
+    return {g.start: g for g in kept.values()}
 
 
 def whole_operands(node: Map | RowReduction) -> dict[WholeOperand, Operand]:
@@ -109,7 +138,7 @@ def _join(program: Program, group: RowGroup, k: int, position: Sequence[int]) ->
     assert isinstance(node, Map | RowReduction)
     if len(group.is_whole) == MOST_MEMBERS:
         return False
-    if any(o.node not in group.is_whole and position[o.node] >= group.start for o in _operands(node)):
+    if any(o.node not in group.is_whole and position[o.node] >= position[group.start] for o in _operands(node)):
         return False
     is_short_map = isinstance(node, Map) and group.columns > 0 and node.spec.numel == group.rows
     if isinstance(node, Map):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from assay.engine.runtime.triton.ranges import Range, ranges
 from assay.engine.runtime.triton.reading import constant_text
-from assay.protocol.arithmetic.scalar import CONSTANTS, Instruction, Op
+from assay.protocol.arithmetic.scalar import CONSTANTS, Op, ScalarProgram
 from assay.protocol.types import DType
 
 _CONSTANT_TYPES = {
@@ -76,18 +77,36 @@ _TEXT: dict[Op, str] = {
 }
 
 
-def lines(instructions: Sequence[Instruction], registers: list[str], prefix: str) -> list[str]:
+_SMALL: dict[Op, tuple[int, Range, str]] = {
+    Op.F32_RINT: (0, (-(2.0**22), 2.0**22), "nearest_small({a})"),
+    Op.F32_TO_I32: (0, (-(2.0**31) + 1, 2.0**31 - 1), "to_i32_small({a})"),
+    Op.F32_SCALE2: (1, (-252, 254), "scale2_near({a}, {b})"),
+}
+"""Shorter texts: of which operand the values must lie within what."""
+
+
+def lines(program: ScalarProgram, registers: list[str], prefix: str) -> list[str]:
     """A line per instruction of a well-formed program; `registers` holds the operands' names and gets the results'."""
-    found = []
-    for k, i in enumerate(instructions):
+    found, known = [], ranges(program.instructions, program.operands)
+    for k, i in enumerate(program.instructions):
         op, name = Op(i.op), f"{prefix}{k}"
         if op in CONSTANTS:
             text = constant_text(_CONSTANT_TYPES[op], i.imm)
             if op is Op.CONST_I64:  # the immediate has 32 bits and a sign
                 text = constant_text(DType.I32, i.imm) + ".to(tl.int64)"
         else:
-            a, b, c = (registers[r] if r < len(registers) else "" for r in (i.a, i.b, i.c))
-            text = _TEXT[op].format(a=a, b=b, c=c)
+            numbers = (i.a, i.b, i.c)
+            a, b, c = (registers[r] if r < len(registers) else "" for r in numbers)
+            text = (_small(op, [known[r] for r in numbers]) or _TEXT[op]).format(a=a, b=b, c=c)
         found.append(f"{name} = {text}")
         registers.append(name)
     return found
+
+
+def _small(op: Op, operands: Sequence[Range | None]) -> str:
+    """The shorter text where the operand that it hangs on is small; empty elsewhere."""
+    if op not in _SMALL:
+        return ""
+    which, (low, high), text = _SMALL[op]
+    known = operands[which]
+    return text if known is not None and low <= known[0] and known[1] <= high else ""

@@ -164,7 +164,7 @@ class _TileText:
         program = self.made.program
         types = [program.specs[o.node].dtype for o in node.operands]
         registers = [self._values.get(o.node) or self._load(o, node.spec.dims) for o in node.operands]
-        self.tile += scalar_text.lines(ScalarProgram.decode(node.code, types).instructions, registers, f"r{i}_")
+        self.tile += scalar_text.lines(ScalarProgram.decode(node.code, types), registers, f"r{i}_")
         self._result = registers[-1]
 
     def _load(self, x: Operand, dims: tuple[int, ...]) -> str:

@@ -69,8 +69,7 @@ def quantized(x, e, P: tl.constexpr):
     # Beyond 250 every finite number is zero or at the limit alike; e is clamped first, so that n cannot wrap.
     n = (P - 1) - tl.minimum(tl.maximum(e, -400), 400)
     t = scaled(x, tl.minimum(tl.maximum(n, -250), 250))
-    t = tl.where(t > LIMIT, LIMIT, tl.where(t < -LIMIT, -LIMIT, t))
-    t = tl.where((bits_of(x) & 0x7F800000) == 0x7F800000, 0.0, t)
+    t = tl.where(tl.abs(x) < float("inf"), tl.minimum(tl.maximum(t, -LIMIT), LIMIT), 0.0)
     if P <= 23:
         # 1.5 * 2^23 leaves no bits below one, and what is below it in the sum's pattern is the number.
         return bits_of(t + 12582912.0) - 0x4B400000

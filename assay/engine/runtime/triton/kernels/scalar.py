@@ -9,13 +9,13 @@ from assay.engine.runtime.triton.kernels.arith import bits_of, from_bits, power
 @triton.jit
 def smaller(a, b):
     """The smaller f32: NaN if any is, a zero is +0."""
-    return tl.where(a != a, a, tl.where(b != b, b, tl.where(a < b, a, b))) + 0.0
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL) + 0.0
 
 
 @triton.jit
 def larger(a, b):
     """The larger f32: NaN if any is, a zero is +0."""
-    return tl.where(a != a, a, tl.where(b != b, b, tl.where(a > b, a, b))) + 0.0
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL) + 0.0
 
 
 @triton.jit
@@ -34,27 +34,30 @@ def below(x):
 
 
 @triton.jit
+def nearest_small(x):
+    """`nearest` of what is below 2^22 in magnitude, or NaN."""
+    shift = from_bits((bits_of(x) & -0x80000000) | 0x4B000000)
+    return from_bits((bits_of((x + shift) - shift) & 0x7FFFFFFF) | (bits_of(x) & -0x80000000))
+
+
+@triton.jit
 def scale2(x, n):
     """x 2^n in one rounding, for any i32 n.
 
-    Products by powers of two round once while nothing on the way is subnormal. A result that may be is made by shifting
-    the 24 bits of x; whole blocks seldom need it.
+    The power nearest to 1 comes last, and it alone rounds. Those before it are other than 1 only where it is 2^-126 or
+    2^127, and of one sign with it: where a product with them is inexact, it is below 2^-126, and x 2^n is a zero.
     """
-    bounded = tl.minimum(tl.maximum(n, -360), 360)
-    first = tl.minimum(tl.maximum(bounded, -120), 120)
-    second = tl.minimum(tl.maximum(bounded - first, -120), 120)
-    result = x * power(first) * power(second) * power(bounded - first - second)
-    lost = (n < 0) & (tl.abs(result) <= 1.1754943508222875e-38) & (x != 0.0)
-    if tl.max(lost.to(tl.int32)) > 0:
-        field = (bits_of(x) >> 23) & 255
-        mantissa = (bits_of(x) & 0x7FFFFF) | tl.where(field == 0, 0, 0x800000)
-        # x is mantissa 2^(field - 150), a subnormal one mantissa 2^-149; the result's pattern counts 2^-149.
-        shift = -(tl.maximum(field, 1) - 1 + bounded)
-        s = tl.minimum(tl.maximum(shift, 1), 30)
-        pattern = (mantissa + ((1 << (s - 1)) - 1) + ((mantissa >> s) & 1)) >> s
-        pattern = pattern | (bits_of(x) & -0x80000000)
-        result = tl.where(lost & (shift > 0), from_bits(pattern), result)
-    return result
+    bounded = tl.minimum(tl.maximum(n, -378), 381)
+    last = tl.minimum(tl.maximum(bounded, -126), 127)
+    middle = tl.minimum(tl.maximum(bounded - last, -126), 127)
+    return x * power(bounded - last - middle) * power(middle) * power(last)
+
+
+@triton.jit
+def scale2_near(x, n):
+    """`scale2` for -252 <= n <= 254, which two powers reach."""
+    last = tl.minimum(tl.maximum(n, -126), 127)
+    return x * power(n - last) * power(last)
 
 
 @triton.jit
@@ -62,6 +65,12 @@ def to_i32(x):
     """Toward zero, saturating; NaN gives 0."""
     inside = tl.where((x > -2147483648.0) & (x < 2147483648.0), x, 0.0).to(tl.int32)
     return tl.where(x >= 2147483648.0, 2147483647, tl.where(x <= -2147483648.0, -2147483648, inside))
+
+
+@triton.jit
+def to_i32_small(x):
+    """`to_i32` of what is below 2^31 in magnitude, or NaN."""
+    return tl.where(x == x, x, 0.0).to(tl.int32)
 
 
 @triton.jit
