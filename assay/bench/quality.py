@@ -48,12 +48,13 @@ def known(what: str, wanted: Sequence[str] | None, choices: Sequence[str]) -> li
 
 
 def train(
-    job: QualityRun, text: Text, kept: Path, ends: float, say: Callable[[str], None], device: torch.device = CPU
+    trainer: Trainer, text: Text, kept: Path, ends: float, say: Callable[[str], None], start: float
 ) -> dict[str, Any] | None:
-    """The record of one run, or None if `ends` (monotonic seconds) came first and the state lies in `kept`."""
-    start = time.process_time()
-    trainer = Trainer(job, text, device)
-    step, program, executor = trainer.step, trainer.program, trainer.executor
+    """The record of one run, or None if `ends` (monotonic seconds) came first and the state lies in `kept`.
+
+    start: processor seconds when it began.
+    """
+    job, step, program, executor = trainer.job, trainer.step, trainer.program, trainer.executor
     done, curve, spent, training, waited = 0, [[0, loss_on(step, trainer.state[0], text.validation, 8)]], 0.0, 0.0, 0.0
     if kept.exists():
         saved = torch.load(kept, weights_only=True)
@@ -62,10 +63,11 @@ def train(
         spent, training, waited = saved["spent"], saved["training"], saved["waited"]
     while done < job.steps:
         before, at = time.process_time(), time.perf_counter()
-        trainer()
+        steps = min(trainer.at_once, EVERY - done % EVERY, job.steps - done)
+        trainer(steps)
         training, waited = training + time.process_time() - before, waited + time.perf_counter() - at
         state = trainer.state
-        done += 1
+        done += steps
         if done % EVERY == 0 and done < job.steps:
             curve.append([done, loss_on(step, state[0], text.validation, 8)])
             say(f"{job.task} {job.tier} seed {job.seed}: step {done}, loss {curve[-1][1]:.4f}, {training:.0f} CPU s")
@@ -87,7 +89,7 @@ def train(
         "curve": curve,
         "training_cpu_s": round(training, 1),
         "training_s": round(waited, 1),
-        "device": device.type,
+        "device": trainer.device.type,
         "cpu_s": round(spent + time.process_time() - start, 1),
         "executor": "eager" if executor is None else executor.variant.value,
         "bits": {} if program is None else bits_of(program),
@@ -123,8 +125,12 @@ def run_jobs(
     seconds: float | None,
     say: Callable[[str], None],
     device: torch.device = CPU,
+    ready: Sequence[Trainer] = (),
 ) -> Iterator[dict[str, Any]]:
-    """Run what the file does not hold yet, one after another, and append each; ends early after `seconds`."""
+    """Run what the file does not hold yet, one after another, and append each; ends early after `seconds`.
+
+    ready: trainers of some of the jobs on this text and device, which need not be made again.
+    """
     ends = float("inf") if seconds is None else time.monotonic() + seconds
     texts: dict[str, Text] = {}
     digest = sha256(text.encode()).hexdigest()[:16]
@@ -136,7 +142,9 @@ def run_jobs(
         if kind not in texts:
             texts[kind] = text_of(kind, text)
         kept = file.with_name(f"{file.stem}.{job.task}-{job.tier}-{job.seed}-{job.steps}-{digest}.partial")
-        record = train(job, texts[kind], kept, ends, say, device)
+        start = time.process_time()
+        trainer = next((t for t in ready if t.job == job), None) or Trainer(job, texts[kind], device)
+        record = train(trainer, texts[kind], kept, ends, say, start)
         if record is None:
             say(f"Time is up; {job.task} {job.tier} seed {job.seed} continues where it stopped when run again.")
             return

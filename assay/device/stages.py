@@ -100,15 +100,21 @@ def quality(terms: DeviceTerms) -> Iterator[Figures]:
     whole = tasks.size_of(task).steps
     tiers, place = (tasks.EAGER, "fixed14"), device_of(terms.device)
     tokens = tasks.text_of(task, text)
-    seconds = {} if terms.is_small else {t: tasks.seconds_of_a_step(task, t, tokens, place) for t in tiers}
+    ready = [] if terms.is_small else [tasks.Trainer(tasks.QualityRun(task, t, 1, whole), tokens, place) for t in tiers]
+    seconds = {t.job.tier: tasks.seconds_of_a_step(t) for t in ready}
     steps = 1 if terms.is_small else min(whole, max(1, int(0.8 * terms.left() / sum(seconds.values()))))
     found: Figures = {"task": task, "steps": steps, "published_steps": whole, "step_s": seconds, "runs": []}
     yield found
     runs = [tasks.QualityRun(task, tier, 1, steps) for tier in tiers]
+    # Those of another number of steps are let go: on a GPU an executor holds memory.
+    ready = [trainer for trainer in ready if trainer.job in runs]
     file, said = terms.out / "quality.jsonl", _say
-    for record in trainings.run_jobs(runs, text, file, seconds=terms.left(), say=said, device=place):
-        found["runs"].append(record)
+    wanted = {trainings.identity(asdict(run) | {"text": tokens.digest}) for run in runs}
+    for _ in trainings.run_jobs(runs, text, file, seconds=terms.left(), say=said, device=place, ready=ready):
+        found["runs"] = [r for r in trainings.read_records(file) if trainings.identity(r) in wanted]
         yield found
+    # Also of runs that an earlier call finished.
+    found["runs"] = [r for r in trainings.read_records(file) if trainings.identity(r) in wanted]
     found["summary"] = trainings.summary(found["runs"])
     yield found
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.exact import philox
+from assay.engine.runtime.triton import backend, words
 
 _MASK = 0xFFFFFFFF
 
@@ -17,6 +18,13 @@ _MASK = 0xFFFFFFFF
 def random_words(key: Tensor, step: Tensor, stream: int, count: int) -> Tensor:
     """`count` random words, i32 [count], of a stream under key i32 [2] at step i32 [2] (low, high)."""
     return philox.words(key, step, stream, count)
+
+
+@random_words.register_kernel("cuda")
+def _(key: Tensor, step: Tensor, stream: int, count: int) -> Tensor:
+    if backend.absence() or backend.is_interpreted():
+        return philox.words(key, step, stream, count)
+    return words.words(key, step, stream, count)
 
 
 @random_words.register_fake

@@ -43,13 +43,26 @@ _FEWER = 16
 _ROWS = 512
 """Rows that a choice of columns is tried on."""
 
+_BATCHES = 31
+"""Of a product's batches so many are looked at where few rows are: a prime, so that each head has its turn."""
+
 _ROUNDS = 8
 
 
 def calibrated(
-    function: GraphFunction, inputs: Sequence[Sequence[Tensor]], precision: Precision = FIXED14
+    function: GraphFunction,
+    inputs: Sequence[Sequence[Tensor]],
+    precision: Precision = FIXED14,
+    *,
+    rows: int | None = None,
 ) -> tuple[Captured, list[PrecisionLoss]]:
     """A program whose operands are within their limits on this batch where that is possible, and what each still loses.
+
+    The program runs on the whole batch, node by node; of both operands of every product its error is measured as
+    `losses` says, over all rows, each with all of its terms. That takes several times what the run takes.
+
+    rows: of each operand only about so many rows are measured, evenly chosen; each still has all of its terms, so that
+    a sum over tokens is judged at its full length. Errors are then means over fewer rows, no other quantity.
 
     Raises: as `capture`.
     """
@@ -57,7 +70,7 @@ def calibrated(
     traced = trace(function, inputs)
     for _ in range(_ROUNDS):
         captured = capture(function, inputs, precision, treatments, traced)
-        report, wanted = _examined(captured, inputs, treatments)
+        report, wanted = _examined(captured, inputs, treatments, rows)
         changed = {k: _joined(treatments.get(k), t) for k, t in wanted.items()}
         if all(treatments.get(k) == t for k, t in changed.items()):
             break
@@ -73,7 +86,7 @@ def _joined(old: Treatment | None, new: Treatment) -> Treatment:
 
 
 def _examined(
-    captured: Captured, inputs: Sequence[Sequence[Tensor]], known: Mapping[int, Treatment]
+    captured: Captured, inputs: Sequence[Sequence[Tensor]], known: Mapping[int, Treatment], rows: int | None
 ) -> tuple[list[PrecisionLoss], dict[int, Treatment]]:
     """What every operand loses, and what the products above their limits are to get, by number of product.
 
@@ -83,6 +96,8 @@ def _examined(
     wanted: dict[int, Treatment] = {}
 
     def see(k: int, a: ProductOperand, b: ProductOperand) -> None:
+        if rows is not None:
+            a, b = _thinned(a, rows), _thinned(b, rows)
         found = losses_of(captured, k, a, b)
         report.extend(found)
         own = captured.products.get(k, ())
@@ -164,10 +179,18 @@ def _row_losses(x_BmK: Tensor, bits: int, weights_BK: Tensor, *, whole: bool) ->
     return float(lost.mean()), float(reported.mean())
 
 
-def _sampled(side: ProductOperand) -> ProductOperand:
+def _thinned(side: ProductOperand, rows: int) -> ProductOperand:
+    """About so many rows of a side, of few of its batches; both sides of a product have the same batches."""
+    batches = side.x.shape[0]
+    count = min(batches, _BATCHES)
+    chosen_b = torch.arange(count) * batches // max(count, 1)
+    return _sampled(replace(side, x=side.x[chosen_b], e=side.e[chosen_b]), rows)
+
+
+def _sampled(side: ProductOperand, wanted: int = _ROWS) -> ProductOperand:
     """A side of few rows, evenly chosen; rows that are not finite are left out."""
     batches, rows, _ = side.x.shape
-    step = max(batches * rows // _ROWS, 1)
+    step = max(batches * rows // wanted, 1)
     chosen_m = torch.arange(0, rows, min(step, max(rows, 1)))
     x_BmK, e_Bm = side.x[:, chosen_m], side.e[:, chosen_m]
     finite_Bm = e_Bm < E_NONFINITE

@@ -52,6 +52,8 @@ class Captured:
     """Per dot node the products that it computes, by whose numbers calibration names them."""
     narrowed: Mapping[str, str] = field(default_factory=dict)
     """The user's lines that cast to bfloat16 or float16, with the type: there the program computes in f32."""
+    treatments: Mapping[int, Treatment] = field(default_factory=dict)
+    """What single products got, by their numbers."""
 
 
 aten = torch.ops.aten
@@ -139,7 +141,7 @@ def capture(
         if value.number in numbers:
             k = numbers[value.number]
             products[k] = (*products.get(k, ()), product)
-    return Captured(program, sources, products, context.narrowed)
+    return Captured(program, sources, products, context.narrowed, dict(treatments or {}))
 
 
 def _output(graph: GraphModule) -> Sequence[Node]:

@@ -8,12 +8,16 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from assay.bench.nanogpt import NanoGPT, nanogpt_recipe, window_loss
+from assay.bench import tasks
+from assay.bench.nanogpt import NanoGPT, NanoSize, nanogpt_recipe, window_loss
 from assay.bench.quality import bits_of, pictures, read_records, run_jobs, summary
-from assay.bench.tasks import QualityRun, step_of, text_of
+from assay.bench.sides import CPU
+from assay.bench.tasks import QualityRun, Trainer, program_of, seconds_of_a_step, step_of, text_of
+from assay.bench.tried_small import TriedSmall
 from assay.cli.bench import app
+from assay.engine.compiler import losses
 from assay.engine.compiler.calibrate import calibrated
-from assay.engine.compiler.lowering.registry import FIXED8
+from assay.engine.compiler.lowering.registry import FIXED8, FIXED14
 from assay.protocol.errors import UsageError
 from assay.training.recipes.recipe import RecipeStep
 
@@ -23,6 +27,15 @@ WORDS = "the model that nobody trusts is trained by many and checked by all who 
 @pytest.fixture
 def text() -> str:
     return "".join(WORDS[k * 7 % 90 :] for k in range(60))
+
+
+@pytest.fixture
+def small_gpu(monkeypatch: pytest.MonkeyPatch) -> NanoSize:
+    """The task of a GPU in a size for one core, everything that it drops included."""
+    size = NanoSize(layers=1, heads=2, width=32, context=16, batch=4, steps=6, dropout=0.2)
+    monkeypatch.setattr(tasks, "GPU_SIZE", size)
+    tasks.treatments_of.cache_clear()
+    return size
 
 
 def run(jobs: list[QualityRun], text: str, file: Path, seconds: float | None = None) -> list[dict[str, object]]:
@@ -49,6 +62,56 @@ def test_finished_runs_are_not_run_again_and_a_torn_line_is(text: str, tmp_path:
     file.write_text("\n".join([lines[0], lines[1][:40]]) + "\n")
     assert [r["seed"] for r in run(jobs, text, file)] == [2]
     assert len(read_records(file)) == 2
+
+
+def test_a_large_task_has_the_program_of_its_whole_trial_and_calibrates_once(
+    small_gpu: NanoSize, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(losses, "LIMIT", 1e-4)  # or nothing so small would be raised
+    tokens = text_of("gpu", text)
+    job = QualityRun("gpu", "fixed14", 1, small_gpu.steps)
+    step = step_of(job, tokens)
+    assert isinstance(step, TriedSmall)
+    whole = RecipeStep(step.recipe)
+    captured, _ = calibrated(whole, whole.state(key=(1, 0)), FIXED14)
+    assert captured.treatments
+    assert program_of(job, tokens).root == captured.program.root
+    monkeypatch.setattr(tasks, "calibrated", lambda *_, **__: pytest.fail("it was calibrated before"))
+    # Another number of steps is another schedule, and another text of the same digest the same.
+    fewer = program_of(QualityRun("gpu", "fixed14", 2, 3), text_of("gpu", text))
+    assert fewer.root != captured.program.root
+    assert bits_of(fewer) == bits_of(captured.program)
+
+
+def test_both_tiers_see_the_same_batches_and_drop_the_same(small_gpu: NanoSize, text: str, tmp_path: Path) -> None:
+    """Another batch or another mask of one step alone parts losses a hundred times as far."""
+    jobs = [QualityRun("gpu", tier, 1, steps=4) for tier in ("f32", "fixed14")]
+    eager, exact = run(jobs, text, tmp_path / "runs.jsonl")
+    other = QualityRun("gpu", "f32", 2, steps=4)
+    trainer = Trainer(other, text_of("gpu", text))
+    trainer.put(Trainer(jobs[0], text_of("gpu", text)).state)
+    trainer.state[2][2].copy_(torch.tensor([2, 0]))
+    trainer(4)
+    elsewhere = tasks.loss_on(trainer.step, trainer.state[0], text_of("gpu", text).validation)
+    apart = abs(elsewhere - eager["loss"])
+    assert abs(exact["loss"] - eager["loss"]) < apart / 100
+    found = {r["tier"]: r for r in summary([eager, exact])}
+    assert found["fixed14"]["bar"] == 0.01 and found["fixed14"]["met"] is True
+
+
+@pytest.mark.parametrize("tier", ["f32", "fixed14"])
+def test_steps_that_are_asked_for_together_are_those_asked_for_one_by_one(
+    tier: str, small_gpu: NanoSize, text: str, tmp_path: Path
+) -> None:
+    job = QualityRun("gpu", tier, 1, steps=5)
+    (single,) = run([job], text, tmp_path / "a.jsonl")
+    trainer = Trainer(job, text_of("gpu", text))
+    trainer.at_once = 3
+    assert seconds_of_a_step(trainer) > 0
+    ready = run_jobs([job], text, tmp_path / "b.jsonl", seconds=None, say=lambda _: None, device=CPU, ready=[trainer])
+    (together,) = ready
+    assert together["loss"] == single["loss"]
+    assert int(trainer.state[2][0][0]) == 5, "the trainer that was ready did it"
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from assay.bench import tasks
+from assay.bench.nanogpt import NanoSize
 from assay.conformance import answers, nodes
 from assay.device import stages
 from assay.engine.runtime.devices import Device
@@ -33,6 +36,30 @@ def test_a_gpu_that_is_asked_for_is_the_first_that_gives_known_answers(
         assert [t.group for t in found[:4]] == ["operations", "functions", "programs", "accumulators"]
         assert {t.implementation for t in found[:4]} == {"triton, cuda"}
         assert "triton, cuda" not in {t.implementation for t in found[4:]}
+
+
+def test_a_stage_of_quality_that_runs_again_compares_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    original = tasks.Trainer
+
+    def trainer(job: tasks.QualityRun, *given: Any) -> tasks.Trainer:
+        made.append(job.tier)
+        return original(job, *given)
+
+    monkeypatch.setattr(tasks, "Trainer", trainer)
+    monkeypatch.setattr(tasks, "seconds_of_a_step", lambda _: 60.0)
+    size = NanoSize(layers=1, heads=2, width=32, context=16, batch=2, steps=2, dropout=0.0)
+    monkeypatch.setattr(tasks, "CPU_SIZE", size)
+    (tmp_path / "text").write_text("what was trained once is compared again " * 12)
+    terms = stages.DeviceTerms(Device.CPU, time.monotonic() + 600, tmp_path, tmp_path / "text")
+    for _ in range(2):
+        *_, last = stages.quality(terms)
+        assert last["steps"] == size.steps
+        assert [(r["tier"], r["steps"]) for r in last["runs"]] == [("f32", 2), ("fixed14", 2)]
+        assert [(r["tier"], r["met"]) for r in last["summary"]] == [("f32", None), ("fixed14", True)]
+    assert made == ["f32", "fixed14"] * 2, "whoever was timed trained"
 
 
 @pytest.mark.parametrize("device", DIRECTLY)

@@ -49,6 +49,24 @@ def test_an_even_row_loses_little_and_a_heavy_tailed_one_its_tail():
     assert "test_calibrate.py" in of_a.source
 
 
+def test_few_rows_of_a_product_ask_for_the_bits_that_all_of_them_ask_for():
+    """Of many batches, and of many rows: what a few show is what they all have."""
+    torch.manual_seed(2)
+    for shape in ((400, 40, 300), (1, 4000, 300)):
+        a, b = torch.rand(*shape) * 1e-3, torch.rand(shape[0], 300, 6) + 1.0
+        # Large where no column is: three in each row, anywhere.
+        a.scatter_(2, torch.rand(*shape).topk(3, 2)[1], 1.0)
+        function, given = (lambda part: [list(product(*part))]), [[a.clone(), b]]
+        whole, report = calibrated(function, given, FIXED14)
+        few, thinned = calibrated(function, given, FIXED14, rows=128)
+        assert whole.treatments and few.treatments == whole.treatments
+        assert few.program.root == whole.program.root
+        for one, other in zip(report, thinned, strict=True):
+            assert other.error == pytest.approx(one.error, rel=0.2) and other.error != one.error
+        again = capture(function, given, FIXED14, few.treatments)
+        assert again.program.root == whole.program.root
+
+
 def test_the_largest_terms_of_a_row_are_no_measure_of_its_error():
     torch.manual_seed(4)
     a, b = torch.randn(6, 256), torch.randn(256, 5)

@@ -15,8 +15,14 @@ import torch
 from assay.engine import ops
 from assay.engine.runtime import executor
 from assay.engine.runtime.exact import philox
+from assay.engine.runtime.products.freivalds import ProductWatch, products
 from assay.engine.runtime.triton import probe, sha256
+from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.routes import route
+from assay.engine.runtime.triton.words import words as words_by_kernel
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import DType
 
 with_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 
@@ -53,6 +59,29 @@ def test_tritons_kernels_are_compared_on_the_cpu(elsewhere: None):
 def test_native_kernels_are_compared_on_the_cpu(elsewhere: None):
     natives, reason = executor.usable_natives.__wrapped__()
     assert natives is not None, reason
+
+
+@with_triton
+def test_what_a_products_check_weighs_with_is_drawn_on_the_cpu(elsewhere: None):
+    a, b = TensorSpec(DType.F32, (5, 7)), TensorSpec(DType.F32, (3, 7))
+    builder = ProgramBuilder([[a, b]])
+    x, y = builder.input(0, 0), builder.input(0, 1)
+    exponents = builder.rowexp(x, 1).unsqueeze(1), builder.rowexp(y, 1).unsqueeze(0)
+    product = builder.dot(x.unsqueeze(1), y.unsqueeze(0), *exponents, (5, 3), (7,), 14, 14)
+    program = builder.build([[product]])
+    checks = ProductChecks(program, ProductWatch(products(program)))
+    checks.begin()
+    assert bool(checks.weights.any())
+    checks.verify()
+
+
+@with_triton
+def test_draws_by_one_kernel_are_those_of_stock_torch(elsewhere: None):
+    """Words of every place in a counter, numbers above 2^31, and more than a kernel's block."""
+    cases = [((3, -5), (7, 0), 0, 1), ((1, 0), (2**31 - 1, -1), 1, 70_000), ((-1, 9), (0, 4), 2**32 - 1, 33)]
+    for key, step, stream, count in [*cases, ((1, 2), (3, 4), 16, 0)]:
+        given = [torch.tensor(words, dtype=torch.int32, device="cpu") for words in (key, step)]
+        assert torch.equal(words_by_kernel(*given, stream, count), philox.words(*given, stream, count))
 
 
 def test_draws_lie_where_the_key_lies():

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.products.freivalds import ProductWatch
-from assay.engine.runtime.triton import backend, nodes, products, reductions, sha256
+from assay.engine.runtime.triton import backend, nodes, products, reductions, sha256, words
 from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.routes import Carrier, route
 from assay.engine.runtime.values.dtypes import TORCH
@@ -111,6 +111,9 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
         sha256.tree_roots(torch.zeros(5000, dtype=torch.uint8), sha256.tables([(0, 5000)]))
     yield "sha256 of leaves", seen[0]
     yield "sha256 of a level", seen[1]
+    with backend.recorded() as seen:
+        words.words(torch.zeros(2, dtype=torch.int32), torch.zeros(2, dtype=torch.int32), 7, 5000)
+    yield "words of a draw", seen[0]
     program, values = _others()
     for each in program.nodes:
         with backend.recorded() as seen:

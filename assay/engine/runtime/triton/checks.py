@@ -67,7 +67,9 @@ class ProductChecks:
         node = self._watch.due
         if node is None:
             return
-        key, zeros = torch.tensor(self._watch.key(node), dtype=torch.int64), torch.zeros(2, dtype=torch.int64)
+        # On the CPU, whatever the default device is: there a hundred small operations would be a hundred launches.
+        key = torch.tensor(self._watch.key(node), dtype=torch.int64, device="cpu")
+        zeros = torch.zeros(2, dtype=torch.int64, device="cpu")
         found = philox.words(key, zeros, 0, len(self.weights)).to(torch.int64)
         self.weights.copy_(found)
         self.middle.zero_()

@@ -148,6 +148,15 @@ def gather(program: Program, node: Gather) -> Kernel:
     return lambda values: run([values[table.node], values[node.index.node]])
 
 
+def seed_lines() -> list[str]:
+    """Lines that load what Philox words are drawn under: both words of the key and of the step."""
+    return [
+        f"{name} = tl.load({source} + {i} + tl.arange(0, 1)).to(tl.uint32, bitcast=True)"
+        for source, names in (("key", ("k0", "k1")), ("step", ("low", "high")))
+        for i, name in enumerate(names)
+    ]
+
+
 def random(node: Random) -> Kernel:
     """Philox words under key and step, both i32 [2]."""
     dims = node.spec.dims
@@ -155,11 +164,7 @@ def random(node: Random) -> Kernel:
     body = [
         *over("o", dims, False),
         f"stream = tl.full([1], {stream}, tl.int32).to(tl.uint32, bitcast=True)",
-        *(
-            f"{name} = tl.load({source} + {i} + tl.arange(0, 1)).to(tl.uint32, bitcast=True)"
-            for source, names in (("key", ("k0", "k1")), ("step", ("low", "high")))
-            for i, name in enumerate(names)
-        ),
+        *seed_lines(),
         "tl.store(out + o, philox_word(o, stream, low, high, k0, k1), mask=live)",
     ]
     run = launcher(text_of("key, step, out, BLOCK: tl.constexpr", body), dims, DType.I32)
