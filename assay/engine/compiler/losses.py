@@ -19,7 +19,7 @@ from torch import Tensor
 
 from assay.engine.compiler.capture import Captured
 from assay.engine.runtime.exact import exponents
-from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.executor import Executor, cpu_variant
 from assay.engine.runtime.values.views import reader
 from assay.protocol.program.nodes import Const, Dot, Operand
 from assay.protocol.program.program import Program
@@ -132,7 +132,10 @@ def losses_of(captured: Captured, k: int, a: ProductOperand, b: ProductOperand) 
 def visit_products(
     program: Program, inputs: Sequence[Sequence[Tensor]], see: Callable[[int, ProductOperand, ProductOperand], None]
 ) -> None:
-    """Run the program and show every product with its operands, as the run reads them."""
+    """Run the program and show every product with its operands, as the run reads them.
+
+    On the CPU, whichever device is asked for: values are shown there, and a GPU would compile a kernel for every node.
+    """
     dots = {k: n for k, n in enumerate(program.nodes) if isinstance(n, Dot)}
     last_use = {o.node: k for k, n in dots.items() for o in (n.a, n.b, n.exponent_a, n.exponent_b)}
     values: dict[int, Tensor] = {}
@@ -146,7 +149,7 @@ def visit_products(
                 del values[j]
         return value
 
-    Executor(program).run(inputs, keep)
+    Executor(program, variant=cpu_variant()).run(inputs, keep)
 
 
 def sides(program: Program, node: Dot, values: Mapping[int, Tensor]) -> tuple[ProductOperand, ProductOperand]:

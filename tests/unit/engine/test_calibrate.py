@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -12,7 +14,8 @@ from assay.engine.compiler.calibrate import calibrated
 from assay.engine.compiler.capture import CannotLowerError, capture
 from assay.engine.compiler.losses import LIMIT, limit_of, losses
 from assay.engine.compiler.lowering.registry import FIXED8, FIXED14, FIXED22, Treatment
-from assay.engine.runtime.executor import Executor
+from assay.engine.runtime import devices
+from assay.engine.runtime.executor import Executor, KernelVariant, cpu_variant
 from assay.protocol.program.nodes import Dot
 from tests.harness.engine.helpers import captured, relative
 
@@ -65,6 +68,23 @@ def test_few_rows_of_a_product_ask_for_the_bits_that_all_of_them_ask_for():
             assert other.error == pytest.approx(one.error, rel=0.2) and other.error != one.error
         again = capture(function, given, FIXED14, few.treatments)
         assert again.program.root == whole.program.root
+
+
+def test_products_are_looked_at_on_the_cpu_whichever_device_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    """By Triton, node by node, minutes would go into compiling kernels that nobody needs."""
+    used: list[KernelVariant] = []
+
+    def executor(*given: Any, **named: Any) -> Executor:
+        made = Executor(*given, **named)
+        used.append(made.variant)
+        return made
+
+    tensors = list(heavy_tailed())
+    wanted = losses(captured(product, *tensors), [tensors])
+    monkeypatch.setattr("assay.engine.compiler.losses.Executor", executor)
+    monkeypatch.setenv(devices.VARIABLE, devices.Device.CUDA)
+    assert losses(captured(product, *tensors), [tensors]) == wanted
+    assert used == [cpu_variant()]
 
 
 def test_the_largest_terms_of_a_row_are_no_measure_of_its_error():
