@@ -10,7 +10,10 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.executor import Executor, KernelVariant
-from assay.engine.runtime.triton.rows import LONGEST, MOST_MEMBERS, row_groups
+from assay.engine.runtime.triton import backend
+from assay.engine.runtime.triton.row_kernels import RowBlocks, row_blocks, row_kernel
+from assay.engine.runtime.triton.rows import LONGEST, MOST_BY_COLUMNS, MOST_MEMBERS, RowGroup, row_groups
+from assay.engine.runtime.values.dtypes import canonical
 from assay.engine.runtime.values.state_io import state_root
 from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import ScalarProgram
@@ -162,6 +165,49 @@ def test_exponents_of_something_else_do_not_end_a_group():
     families = [[program.nodes[k].family.name for k in g.is_whole] for g in groups.values()]
     assert families == [["MAX", "MAP", "MAP", "ROWEXP"]]
     assert agree(program, inputs_of((8, 24)))
+
+
+BATCH = 4
+
+
+def with_columns(b: ProgramBuilder, x: Ref) -> list[Ref]:
+    """Probabilities, with their exponents by row, and by column of every batch and of all rows."""
+    rows, most = x.dims[0], b.max(x, 1)
+    e = b.map(EXP_OF_DIFFERENCE, [x, most.unsqueeze(1).expand(*x.dims)], x.dims)
+    p = b.map(QUOTIENT, [e, b.sum(e, 1).unsqueeze(1).expand(*x.dims)], x.dims)
+    by_batch = b.rowexp(p.split(0, BATCH, rows // BATCH).permute(0, 2, 1), 1)
+    return [p, b.rowexp(p, 1), by_batch, b.rowexp(e.permute(1, 0), 1), b.rowexp(p.permute(1, 0), 1)]
+
+
+@pytest.mark.parametrize("cut", [None, (2, 8), (1, 4), (8, 8)], ids=str)
+def test_exponents_of_columns_are_kept_from_block_to_block(cut: tuple[int, int] | None):
+    dims = (32, 24)
+    program = program_of(dims, with_columns)
+    (group,) = row_groups(program, range(len(program.nodes))).values()
+    assert len(group.by_columns) == MOST_BY_COLUMNS
+    assert agree(program, inputs_of(dims))
+    wanted: dict[int, Tensor] = {}
+
+    def keep(k: int, value: Tensor) -> Tensor:
+        return wanted.setdefault(k, value)
+
+    Executor(program, variant=KernelVariant.STOCK).run(inputs_of(dims), hook=keep)
+    run = row_kernel(program, group, group.members, None if cut is None else RowBlocks(*cut))
+    given = [*inputs_of(dims)[0], *[torch.empty(0)] * len(program.nodes)]
+    found = dict(zip(group.members, run(given), strict=True))
+    roots = [state_root([[canonical(part[k]) for k in group.members]]) for part in (found, wanted)]
+    assert roots[0] == roots[1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "together", "wanted"),
+    [(98304, 1024, (2, 64)), (8192, 8192, (2, 16)), (8192, 0, (2, 2)), (96, 3, (1, 1)), (1 << 20, 24, (2, 8))],
+)
+def test_a_program_keeps_to_rows_whose_columns_belong_together(
+    rows: int, together: int, wanted: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(backend, "is_interpreted", lambda: False)
+    assert row_blocks(RowGroup(rows * 1024, 1024), together) == RowBlocks(*wanted)
 
 
 def shifted(b: ProgramBuilder, x: Ref) -> list[Ref]:

@@ -53,7 +53,7 @@ class MapGroups:
         self._program = program
         free = set(range(len(program.nodes))) - virtual.spaces.keys() - virtual.readers.keys()
         by_rows = row_groups(program, free)
-        self.inlined = inlined_maps(program, free - {k for g in by_rows.values() for k in g.is_whole}, least)
+        self.inlined = inlined_maps(program, free - {k for g in by_rows.values() for k in g.members}, least)
         self.groups = _grouped(program, virtual.spaces.keys() | self.inlined.keys(), by_rows)
         unstored = virtual.spaces.keys() | self.inlined.keys()
         later = {k for maps in self.groups.values() for k in maps[1:]}
@@ -123,9 +123,9 @@ def _grouped(
     order = order_of(program)
     position = positions(order)
     for k, group in by_rows.items():
-        for member in group.is_whole:
+        for member in group.members:
             position[member] = position[k]
-    taken = {member for group in by_rows.values() for member in group.is_whole} | unstored
+    taken = {member for group in by_rows.values() for member in group.members} | unstored
     open_groups: dict[tuple[int, ...], list[int]] = {}
     found: dict[int, list[int]] = {}
     for k in order:
@@ -139,7 +139,7 @@ def _grouped(
         else:
             open_groups[node.spec.dims] = found[k] = [k]
     every = {k: tuple(maps) for k, maps in found.items() if len(maps) > 1}
-    return every | {k: tuple(group.is_whole) for k, group in by_rows.items()}
+    return every | {k: group.members for k, group in by_rows.items()}
 
 
 def _joins(program: Program, node: Map, group: Sequence[int], position: Sequence[int]) -> bool:

@@ -6,14 +6,15 @@ A block is [ROWS, COLS], short values [ROWS, 1]. Every element is the integer, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from dataclasses import dataclass
+from math import gcd, prod
 
 from torch import Tensor
 
 from assay.engine.runtime.triton import backend, scalar_text
-from assay.engine.runtime.triton.elementwise import empty, functions, memory, text_of
+from assay.engine.runtime.triton.elementwise import block, empty, functions, memory, text_of
 from assay.engine.runtime.triton.reading import LOADED, STORED, Span, is_narrow, load_lines
-from assay.engine.runtime.triton.rows import RowGroup, row_dims, whole_operand
+from assay.engine.runtime.triton.rows import RowGroup, column_rows, row_dims, whole_operand
 from assay.engine.runtime.values.views import is_inside, sub_view
 from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.program.nodes import Map, Max, Operand, RowExp, Sum
@@ -23,57 +24,126 @@ from assay.protocol.types import DType
 RowKernel = Callable[[list[Tensor]], Sequence[Tensor]]
 """Computes those members that are stored, in order, from the values by node."""
 
+_BLOCK = 1 << 11
+"""Elements that a kernel holds at once of each value that it still reads."""
 
-def row_kernel(program: Program, group: RowGroup, stored: Sequence[int]) -> RowKernel:
-    """Runs a group; the values of the members that are stored. Groups that are alike have one text."""
-    rows, columns = group.rows, 1 << (group.columns - 1).bit_length()
-    most = 1 << 16 if backend.is_interpreted() else 1 << 11
-    block = min(1 << (rows - 1).bit_length(), max(most // columns, 1))
-    text = _RowText(program, group, block)
+_MOST_ROWS = 64
+"""Of a program that takes exponents of columns: the more, the fewer atomic operations, one per column and program."""
+
+_ENOUGH_PROGRAMS = 512
+"""About four for each multiprocessor of a large device."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlocks:
+    """How rows are taken: so many at once, one block after another, and so many by a program in all."""
+
+    rows: int
+    span: int
+
+
+def row_blocks(group: RowGroup, together: int) -> RowBlocks:
+    """The cut of a group. together: rows whose columns have exponents of their own; a program keeps to those of one."""
+    columns, many = 1 << (group.columns - 1).bit_length(), 1 << 16 if backend.is_interpreted() else _BLOCK
+    rows = min(1 << (group.rows - 1).bit_length(), max(many // columns, 1))
+    if not together:
+        return RowBlocks(rows, rows)
+    # A power of two that divides them.
+    rows = min(rows, together & -together)
+    span = rows
+    while span < _MOST_ROWS and together % (2 * span) == 0 and group.rows >= 2 * span * _ENOUGH_PROGRAMS:
+        span *= 2
+    return RowBlocks(rows, span)
+
+
+def row_kernel(program: Program, group: RowGroup, stored: Sequence[int], cut: RowBlocks | None = None) -> RowKernel:
+    """Runs a group; the values of the members that are stored. Groups that are alike have one text.
+
+    cut: how rows are taken, if it is not for the shape to say.
+    """
+    together = [column_rows(program.nodes[k], group.columns) for k in group.by_columns]  # type: ignore[arg-type]
+    cut = cut or row_blocks(group, gcd(*together))
+    text = _RowText(program, group, cut)
     for i, (k, is_whole) in enumerate(group.is_whole.items()):
         text.member(i, k, is_whole=is_whole, is_stored=k in stored)
-    kernel = backend.kernel_of(text.whole(stored), "kernel", functions())
-    grid, given, specs = (-(-rows // block),), text.sources, [program.specs[k] for k in stored]
-    size = {"ROWS": block, "COLS": columns, "warps": 8 if block * columns > 1 << 11 else 4}
+    by_columns = [k for k in stored if k in group.by_columns]
+    for i, k in enumerate(by_columns):
+        text.column(i, group.by_columns[k], together[list(group.by_columns).index(k)])
+    columns = 1 << (group.columns - 1).bit_length()
+    kernel = backend.kernel_of(text.whole(), "kernel", functions())
+    grid, given, specs = (-(-group.rows // cut.span),), text.sources, [program.specs[k] for k in stored]
+    size = {"ROWS": cut.rows, "COLS": columns, "warps": 8 if cut.rows * columns > 1 << 11 else 4}
+    finish, length = _exponents(), block()
 
     def run(known: list[Tensor]) -> Sequence[Tensor]:
         results = [empty(spec.dims, spec.dtype) for spec in specs]
+        taken = [result for k, result in zip(stored, results, strict=True) if k in by_columns]
+        for magnitudes in taken:
+            magnitudes.zero_()
         backend.launch(kernel, grid, *(memory(known[j]) for j in given), *map(memory, results), **size)
+        for magnitudes in taken:
+            count = magnitudes.numel()
+            backend.launch(finish, (-(-count // length),), magnitudes, count, BLOCK=length)
         return results
 
     return run
 
 
+def _exponents() -> object:
+    """The kernel that makes exponents of the largest magnitudes of columns, in their place."""
+    body = [
+        "o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)",
+        "magnitude = tl.load(out + o, mask=o < count, other=0)",
+        "tl.store(out + o, exponent_of_bits(magnitude), mask=o < count)",
+    ]
+    return backend.kernel_of(text_of("out, count, BLOCK: tl.constexpr", body), "kernel", functions(), plain=["count"])
+
+
 class _RowText:
     """The text of one group's kernel under way, and the nodes that its pointers are of."""
 
-    def __init__(self, program: Program, group: RowGroup, block: int) -> None:
-        """block: rows of a program."""
-        self._program, self._group, self.block = program, group, block
+    def __init__(self, program: Program, group: RowGroup, cut: RowBlocks) -> None:
+        self._program, self._group, self._cut = program, group, cut
         self.sources: list[int] = []
         self._loaded: dict[object, str] = {}
         self._values: dict[int, str] = {}
         self._body: list[str] = []
         self._results: list[str] = []
+        self._before: list[str] = []
+        self._after: list[str] = []
         self._is_narrow = group.numel < 1 << 31
 
-    def whole(self, stored: Sequence[int]) -> str:
+    def whole(self) -> str:
         """The kernel."""
-        group = self._group
+        group, cut = self._group, self._cut
         number = "tl.program_id(0)" if self._is_narrow else "tl.program_id(0).to(tl.int64)"
         # Where blocks end with the rows, a compiler that knows it drops every mask.
-        there = f"row < {group.rows}" if group.rows % self.block else "tl.full([ROWS, 1], 1, tl.int1)"
-        start = [
-            f"row = ({number} * ROWS + tl.arange(0, ROWS))[:, None]",
-            "col = tl.arange(0, COLS)[None, :]",
+        there = f"row < {group.rows}" if group.rows % cut.span else "tl.full([ROWS, 1], 1, tl.int1)"
+        start = ["col = tl.arange(0, COLS)[None, :]", f"within = col < {group.columns}", *self._before]
+        lines = [
+            "row = (start + first + tl.arange(0, ROWS))[:, None]",
             f"there = {there}",
-            f"within = col < {group.columns}",
             "live = there & within",
             f"o = row * {group.columns} + col",
+            *self._body,
         ]
-        pointers = [f"p{i}" for i in range(len(self.sources))] + self._results
-        assert len(self._results) == len(stored)
-        return text_of(", ".join([*pointers, "ROWS: tl.constexpr, COLS: tl.constexpr"]), [*start, *self._body])
+        start.append(f"start = {number} * {cut.span}")
+        if cut.span > cut.rows:
+            lines = [f"for first in range(0, {cut.span}, ROWS):", *(f"    {line}" for line in lines)]
+        else:
+            lines = ["first = 0", *lines]
+        pointers = [*(f"p{i}" for i in range(len(self.sources))), *self._results]
+        arguments = ", ".join([*pointers, "ROWS: tl.constexpr, COLS: tl.constexpr"])
+        return text_of(arguments, [*start, *lines, *self._after])
+
+    def column(self, i: int, member: int, together: int) -> None:
+        """Keeps the largest magnitude of each column of a whole member, over so many rows, in result i of its kind."""
+        self._before.append(f"c{i} = tl.zeros([1, COLS], tl.int32)")
+        magnitude = f"tl.where(live, bits_of({self._values[member]}) & 0x7FFFFFFF, 0)"
+        self._body.append(f"c{i} = tl.maximum(c{i}, tl.max({magnitude}, 0, keep_dims=True))")
+        self._results.append(f"m{i}")
+        at = f"m{i} + (start // {together}) * {self._group.columns} + col"
+        self._after.append(f"tl.atomic_max({at}, c{i}, mask=within)")
 
     def member(self, i: int, k: int, *, is_whole: bool, is_stored: bool) -> None:
         """Computes member number i, node k."""

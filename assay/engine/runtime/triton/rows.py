@@ -24,6 +24,9 @@ MOST_MEMBERS = 24
 MOST_WHOLE = 10
 """Of one group: whole members and whole operands, each of which takes registers while it is read."""
 
+MOST_BY_COLUMNS = 2
+"""Each takes a register for every column that a thread holds."""
+
 RowReduction = RowExp | Max | Sum
 
 
@@ -33,17 +36,26 @@ WholeOperand = int | tuple[Operand, tuple[int, ...]]
 
 @dataclass
 class RowGroup:
-    """Nodes in order, by whether they are whole; columns is 0 until a reduction says where rows end."""
+    """Nodes in order, by whether they are whole; columns is 0 until a reduction says where rows end.
+
+    by_columns: exponents of columns, each with the whole member that they are of.
+    """
 
     numel: int
     columns: int = 0
     is_whole: dict[int, bool] = field(default_factory=dict)
+    by_columns: dict[int, int] = field(default_factory=dict)
     operands: set[WholeOperand] = field(default_factory=set)
 
     @property
     def start(self) -> int:
         """The first member, at which the group runs."""
         return next(iter(self.is_whole))
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """All nodes that the group computes: those of rows in order, then exponents of columns."""
+        return (*self.is_whole, *self.by_columns)
 
     @property
     def rows(self) -> int:
@@ -85,6 +97,10 @@ def row_groups(program: Program, stored: Collection[int]) -> dict[int, RowGroup]
     for k in order:
         node = program.nodes[k]
         if k not in stored or not isinstance(node, Map | RowReduction) or not node.spec.numel:
+            continue
+        if isinstance(node, RowExp) and _is_by_columns(home.get(node.x.node), node):
+            of = home[node.x.node]
+            of.by_columns[k], position[k] = node.x.node, position[of.start]
             continue
         near = [home[j] for j in reads(node) if j in home]
         near += [readers[key] for key in whole_operands(node) if key in readers]
@@ -156,6 +172,33 @@ def _join(program: Program, group: RowGroup, k: int, position: Sequence[int]) ->
     if not isinstance(node, Map):
         group.columns = prod(node.red)
     group.is_whole[k], group.operands = is_whole, read
+    return True
+
+
+def _is_by_columns(group: RowGroup | None, node: RowExp) -> bool:
+    """Whether a node takes exponents of a whole member's columns: a kernel keeps them from block to block."""
+    if group is None or not group.is_whole[node.x.node] or len(group.by_columns) == MOST_BY_COLUMNS:
+        return False
+    return group.columns > 1 and column_rows(node, group.columns) > 0
+
+
+def column_rows(node: RowExp, columns: int) -> int:
+    """Of how many whole rows, one after another, each element takes a column; 0 where it takes something else."""
+    dims, rows, sizes = node.spec.dims, prod(node.red), (*node.spec.dims, *node.red)
+    cut = next((c for c in range(len(dims)) if prod(dims[c:]) == columns), None)
+    if cut is None or node.x.view.offset or not is_inside(node.x.view, sizes):
+        return 0
+    parts = range(cut), range(cut, len(dims)), range(len(dims), len(sizes))
+    strides = rows * columns, 1, columns
+    return rows if all(walks(node.x.view, p, sizes, s) for p, s in zip(parts, strides, strict=True)) else 0
+
+
+def walks(view: View, part: Sequence[int], sizes: Sequence[int], stride: int) -> bool:
+    """Whether these dims, counted together row-major, move by this stride."""
+    for d in reversed(part):
+        if sizes[d] > 1 and view.strides[d] != stride:
+            return False
+        stride *= sizes[d]
     return True
 
 

@@ -14,10 +14,10 @@ from math import prod
 
 from assay.engine.runtime.products.dot import groups
 from assay.engine.runtime.triton.routes import Route, route
+from assay.engine.runtime.triton.rows import is_linear, walks
 from assay.engine.runtime.values.views import is_inside
 from assay.protocol.program.nodes import Dot, Map, Max, Node, Operand, Random, RowExp, Sum, operands, reads
 from assay.protocol.program.program import Program
-from assay.protocol.program.views import View, contiguous_strides
 
 MOST_TERMS = 128
 """Of a product that is computed anew: one block of terms, whose digits of both operands registers hold."""
@@ -108,7 +108,7 @@ def _candidates(program: Program, readers: Sequence[Sequence[int]], admits: Admi
     for k, node in enumerate(program.nodes):
         space = _scores(node, admits)
         if space is None and isinstance(node, Map):
-            of = {found[o.node] for o in node.operands if o.node in found and _is_linear(o.view, node.spec.dims)}
+            of = {found[o.node] for o in node.operands if o.node in found and is_linear(o.view, node.spec.dims)}
             space = next(iter(of)) if len(of) == 1 and next(iter(of)).numel == node.spec.numel else None
         if space is not None:
             found[k] = space
@@ -142,7 +142,7 @@ def _is_recomputed(
     for r in readers:
         node = program.nodes[r]
         if r in spaces:
-            linear = isinstance(node, Map) and all(_is_linear(o.view, node.spec.dims) for o in _of(node, k))
+            linear = isinstance(node, Map) and all(is_linear(o.view, node.spec.dims) for o in _of(node, k))
             if not linear or spaces[r] != spaces[k]:
                 return False
         elif (found := _reader(program, node, spaces, admits)) is None or found.source != k:
@@ -172,14 +172,14 @@ def _reduction(node: RowExp | Max | Sum, space: TileSpace) -> TileReader | None:
         return None
     last = tuple(range(len(dims), len(sizes)))
     is_rows = prod(dims) == space.batch * space.rows and prod(red) == space.columns
-    if is_rows and _walks(view, tuple(out), sizes, space.columns) and _walks(view, last, sizes, 1):
+    if is_rows and walks(view, tuple(out), sizes, space.columns) and walks(view, last, sizes, 1):
         return TileReader(node.x.node, turned=False)
     if prod(dims) == space.batch * space.columns and prod(red) == space.rows:
         for cut in out:
             batch, own = tuple(out[:cut]), tuple(out[cut:])
-            if prod(dims[cut:]) != space.columns or not _walks(view, own, sizes, 1):
+            if prod(dims[cut:]) != space.columns or not walks(view, own, sizes, 1):
                 continue
-            if _walks(view, batch, sizes, space.rows * space.columns) and _walks(view, last, sizes, space.columns):
+            if walks(view, batch, sizes, space.rows * space.columns) and walks(view, last, sizes, space.columns):
                 return TileReader(node.x.node, turned=True)
     return None
 
@@ -200,29 +200,14 @@ def _product(node: Dot, spaces: dict[int, TileSpace], admits: Admits) -> TileRea
     if not is_inside(x.view, sizes) or x.view.offset:
         return None
     last = tuple(range(len(dims), len(sizes)))
-    if not _walks(x.view, batch, sizes, space.rows * space.columns):
+    if not walks(x.view, batch, sizes, space.rows * space.columns):
         return None
     for turned, shape, strides in (
         (False, (space.rows, space.columns), (space.columns, 1)),
         (True, (space.columns, space.rows), (1, space.columns)),
     ):
         if (rows, terms) == shape and all(
-            _walks(x.view, part, sizes, stride) for part, stride in zip((own, last), strides, strict=True)
+            walks(x.view, part, sizes, stride) for part, stride in zip((own, last), strides, strict=True)
         ):
             return TileReader(x.node, turned, is_b)
     return None
-
-
-def _walks(view: View, part: Sequence[int], sizes: Sequence[int], stride: int) -> bool:
-    """Whether these dims, counted together row-major, move by this stride."""
-    for d in reversed(part):
-        if sizes[d] > 1 and view.strides[d] != stride:
-            return False
-        stride *= sizes[d]
-    return True
-
-
-def _is_linear(view: View, dims: Sequence[int]) -> bool:
-    """Whether element i of the index space is element i of the source."""
-    same = all(n == 1 or s == c for n, s, c in zip(dims, view.strides, contiguous_strides(dims), strict=True))
-    return same and view.offset == 0 and is_inside(view, dims)
