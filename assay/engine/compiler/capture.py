@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,7 @@ from assay.engine.compiler.lowering.registry import (
     Unsupported,
     program_dtype,
 )
+from assay.engine.compiler.steps import each
 from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, fill_tensor, to_bytes
 from assay.protocol.errors import InvariantError, NumericsError
 from assay.protocol.program.program import MAX_NODES, Program
@@ -175,11 +176,11 @@ def _lower(graph: GraphModule, context: Context) -> list[Any]:
 def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[tuple[str, str, str], None]) -> Any:
     """The result of one operation."""
     assert callable(node.target)
-    positional, named = _each((node.args, node.kwargs), lambda a: known[a] if isinstance(a, Node) else a)
+    positional, named = each((node.args, node.kwargs), lambda a: known[a] if isinstance(a, Node) else a)
     if node.target is operator.getitem:
         return _LOST if positional[0] is _LOST else positional[0][positional[1]]
     flat: list[Any] = []
-    _each((positional, named), flat.append)
+    each((positional, named), flat.append)
     source = str(node.meta.get("stack_trace") or "unknown line")
     rule = RULES.get(node.target)
     if any(a is _LOST for a in flat) and node.target not in _SHAPE_ONLY:
@@ -188,7 +189,7 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
         return _LOST
     if _is_double(node, flat):
         flat = [_table(a) for a in flat]
-        positional, named = _each((positional, named), _table)
+        positional, named = each((positional, named), _table)
     if _foldable(node, flat):
         return node.target(*positional, **named)
     try:
@@ -196,7 +197,7 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
             raise Unsupported(_WHY.get(node.target, ""))
         context.node, context.result = node, node.meta["val"]
         context.values.source = source
-        args, kwargs = _each((positional, named), lambda a: _input(context, a))
+        args, kwargs = each((positional, named), lambda a: _input(context, a))
         return rule(context, *args, **kwargs)
     except Unsupported as error:
         offenders[(str(node.target), str(error), source)] = None
@@ -207,17 +208,6 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
         reason = f"it takes more than {MAX_RANK} dimensions (merge or unroll some)"
         offenders[(str(node.target), reason, source)] = None
         return _LOST
-
-
-def _each(arguments: Any, change: Callable[[Any], Any]) -> Any:
-    """Arguments of an operation with everything in their lists changed."""
-    if isinstance(arguments, tuple):
-        return tuple([_each(a, change) for a in arguments])
-    if isinstance(arguments, list):
-        return [_each(a, change) for a in arguments]
-    if isinstance(arguments, dict):
-        return {name: _each(a, change) for name, a in arguments.items()}
-    return change(arguments)
 
 
 def _results(node: Node) -> Sequence[Any]:

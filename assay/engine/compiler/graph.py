@@ -27,6 +27,7 @@ from assay.engine.compiler.hidden.guard import traced_alike
 from assay.engine.compiler.hidden.lines import calling_line, came_through, here, where
 from assay.engine.compiler.known import KnownValues
 from assay.engine.compiler.modes import DEVICE, QuickMode, device_of
+from assay.engine.compiler.steps import Step, Steps, each
 from assay.engine.compiler.tape import Tape
 from assay.engine.compiler.tape_parts import NotOnTape, Signatures
 from assay.engine.compiler.written.calls import WrittenOut
@@ -91,38 +92,42 @@ class _GradientLines(QuickMode):
         return func(*args, **(kwargs or {}))
 
 
-def _run(graph: GraphModule, tensors: Sequence[Tensor]) -> Any:
+def _run(steps: Steps, tensors: Sequence[Tensor]) -> Any:
     """The operations of a graph, each under its source line, on tensors of a functionalization.
 
     Constants are wrapped as its tensors are: else it would overlook what is made of constants and written to.
     """
-    known: dict[Node, Any] = {}
+    known: dict[Step, Any] = {}
     supply = iter(tensors)
-    for node in graph.graph.nodes:
-        match node.op:
+
+    def found(a: Any) -> Any:
+        return known[a] if isinstance(a, Step) else a
+
+    for step in steps.all:
+        match step.op:
             case "placeholder":
-                known[node] = next(supply)
+                known[step] = next(supply)
             case "get_attr":
-                held = getattr(graph, str(node.target))
-                known[node] = torch._to_functional_tensor(held) if isinstance(held, Tensor) else held
+                held = getattr(steps.root, step.target)
+                known[step] = torch._to_functional_tensor(held) if isinstance(held, Tensor) else held
             case "call_function":
-                fx_traceback.current_meta["stack_trace"] = node.meta.get("stack_trace")
-                args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), known.__getitem__)
-                known[node] = _laid_out(node.target(*args, **kwargs), node)
+                fx_traceback.current_meta["stack_trace"] = step.line
+                args, kwargs = each((step.args, step.kwargs), found)
+                known[step] = _laid_out(step.target(*args, **kwargs), step)
             case "output":
-                return torch.fx.node.map_arg(node.args[0], known.__getitem__)
+                return each(step.args[0], found)
     raise InvariantError("A graph has no output.")
 
 
-def _laid_out(result: Any, node: Node) -> Any:
+def _laid_out(result: Any, step: Step) -> Any:
     """A new tensor of a second run in the order in memory that it had in the first, which views of it ask for.
 
     An operation follows the order of its arguments, and one in place keeps its own, whatever takes its place.
     """
-    then = node.meta.get("val")
+    then = step.value
     if not isinstance(result, Tensor) or not isinstance(then, Tensor) or result.stride() == then.stride():
         return result
-    if not isinstance(node.target, OpOverload) or any(r.alias_info is not None for r in node.target._schema.returns):
+    if not isinstance(step.target, OpOverload) or any(r.alias_info is not None for r in step.target._schema.returns):
         return result
     strides: tuple[int, ...] = then.stride()
     order = sorted(range(then.ndim), key=lambda d: (-strides[d], d))
@@ -135,17 +140,17 @@ def _make_graph(function: Callable[..., Any], tensors: Sequence[Tensor]) -> Grap
     return tracer(*tensors)
 
 
-def _writes(node: Node) -> bool:
-    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
+def _writes(step: Step) -> bool:
+    return isinstance(step.target, OpOverload) and step.target._schema.is_mutable
 
 
-def _check_writes(nodes: Sequence[Node]) -> None:
+def _check_writes(steps: Sequence[Step]) -> None:
     """What a function changes in place must be made in it or given to it. Raises UserError (NotCapturable)."""
-    for node in nodes:
-        target = node.args[0] if node.args else None
-        if isinstance(target, Node) and target.op == "get_attr":
+    for step in steps:
+        target = step.args[0] if step.args else None
+        if isinstance(target, Step) and target.op == "get_attr":
             raise UserError(
-                f"A tensor that is neither input nor result is changed at {node.meta.get('stack_trace')}.",
+                f"A tensor that is neither input nor result is changed at {step.line}.",
                 code="NotCapturable",
                 remedy="Make it an input and a result of the function; a module's tensor must be a registered buffer.",
             )
@@ -196,9 +201,9 @@ def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
             lines = _GradientLines() if keeps_lines else nullcontext()
             return _tape(flat, tensors, signatures, _Calls(keeps_lines), lines)
 
-    def taped_alike() -> GraphModule | None:
+    def taped_alike() -> Steps | None:
         try:
-            return traced_alike(function, taped, _tapes_part).graph()
+            return traced_alike(function, taped, _tapes_part).steps()
         except NotOnTape:
             return None
         except UserError as error:
@@ -207,17 +212,18 @@ def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
                 raise
             return None
 
-    graph = taped_alike() or traced_alike(function, once, first_difference)
-    writing = [node for node in graph.graph.nodes if _writes(node)]
+    steps = taped_alike() or Steps.of(traced_alike(function, once, first_difference))
+    writing = [step for step in steps.all if _writes(step)]
     _check_writes(writing)
     if writing:
         # Operations in place become ordinary ones; each keeps its source line.
-        pure = torch.func.functionalize(lambda *given: _run(graph, given), remove="mutations")
+        pure = torch.func.functionalize(lambda *given: _run(steps, given), remove="mutations")
         with _tracing(keeps_lines=True):
             try:
-                graph = _tape(pure, tensors, signatures).graph()
+                steps = _tape(pure, tensors, signatures).steps()
             except NotOnTape:
-                graph = _make_graph(pure, tensors)
+                steps = Steps.of(_make_graph(pure, tensors))
+    graph = steps.live().graph()
     graph.graph.eliminate_dead_code()
     return Traced(graph, tuple(sizes))
 
@@ -239,7 +245,7 @@ def _tape(
 
 
 def _tapes_part(one: Tape, other: Tape) -> tuple[Node | None, str] | None:
-    return None if one.is_same(other) else first_difference(one.graph(), other.graph())
+    return None if one.is_same(other) else first_difference(one.steps().graph(), other.steps().graph())
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A tape: the operations of one call of a function on fake tensors, one after another, and the graph that they make.
+"""A tape: the operations of one call of a function on fake tensors, one after another, and the steps that they make.
 
 Tracing by `make_fx` takes about half a millisecond per operation and trace. A tape works out what an operation gives,
 and how it is written in core operations, once per signature: layers and steps of loops that are alike cost little
@@ -15,9 +15,9 @@ import torch.fx.traceback as fx_traceback
 from torch import Tensor
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx import GraphModule
 
 from assay.engine.compiler.modes import DEVICE, QuickMode, device_of
+from assay.engine.compiler.steps import Steps
 from assay.engine.compiler.tape_parts import ConstantNumber, NotOnTape, Signatures, Taped, TensorNumber
 from assay.engine.compiler.tape_writing import TapeWriter
 
@@ -40,7 +40,7 @@ class Tape(QuickMode):
         self._fake_values: list[FakeTensor] = []
         """By number; they live as long as the tape, so that no other tensor is taken for one of them."""
         self._layouts: list[Any] = []
-        self._numbers: dict[int, int] = {}
+        self._numbers: dict[int, TensorNumber] = {}
         self._constant_numbers: dict[int, int] = {}
         self._keys: list[Any] = []
         """The signature of each operation, None where it has none that recurs."""
@@ -63,22 +63,25 @@ class Tape(QuickMode):
         described = self._described(args), tuple((k, self._described(v)) for k, v in kwargs.items())
         tensors: list[Tensor] = []
         key = self._signed((func, *described), tensors)
-        if any(isinstance(t, FakeTensor) and t.constant is not None for t in tensors):
-            key = None  # its values may have a say
+        for t in tensors:
+            if isinstance(t, FakeTensor) and t.constant is not None:
+                key = None  # its values may have a say
         written = self._written(func, args, kwargs)
         result = self._computed(func, args, kwargs, key, tensors)
-        parts = result if isinstance(result, list | tuple) else (result,)
-        if not all(isinstance(t, FakeTensor) or t is None for t in parts):
-            raise NotOnTape
-        numbers = [None if t is None else self._put(t) for t in (*parts, *written)]
         is_sequence = isinstance(result, list | tuple)
+        numbers: list[int | None] = []
+        for t in (*result, *written) if is_sequence else (result, *written):
+            if t is not None and not isinstance(t, FakeTensor):
+                raise NotOnTape
+            numbers.append(None if t is None else self._put(t))
         self.operations.append(Taped(func, described, tuple(numbers), is_sequence))
         self.lines.append(fx_traceback.current_meta.get("stack_trace"))
         self._keys.append(key)
         return result
 
     def _put(self, t: FakeTensor) -> int:
-        self._numbers[id(t)] = number = len(self._fake_values)
+        number = len(self._fake_values)
+        self._numbers[id(t)] = TensorNumber(number)
         self._fake_values.append(t)
         self._layouts.append((t.shape, t.stride(), t.storage_offset(), t.dtype))
         return number
@@ -88,7 +91,7 @@ class Tape(QuickMode):
         if isinstance(a, Tensor):
             known = self._numbers.get(id(a))
             if known is not None:
-                return TensorNumber(known)
+                return known
             if isinstance(a, FakeTensor) or type(a) not in (Tensor, torch.nn.Parameter, torch.nn.Buffer):
                 raise NotOnTape
             if id(a) not in self._constant_numbers:
@@ -106,7 +109,9 @@ class Tape(QuickMode):
         if isinstance(described, TensorNumber):
             t = self._fake_values[described.number]
             tensors.append(t)
-            same = next(k for k, other in enumerate(tensors) if other is t)
+            same = 0
+            while tensors[same] is not t:
+                same += 1
             return same, self._layouts[described.number]
         if isinstance(described, ConstantNumber):
             # By identity, not by number: other tapes of the function have other constants.
@@ -153,8 +158,8 @@ class Tape(QuickMode):
             and all(_is_same_constant(a, b) for a, b in zip(self.constants, other.constants, strict=True))
         )
 
-    def graph(self) -> GraphModule:
-        """The graph of the tape in core operations."""
+    def steps(self) -> Steps:
+        """The tape in core operations."""
         return TapeWriter(self._signatures, self._fake_values, self.constants).written(
             self._given, list(zip(self.operations, self.lines, self._keys, strict=True)), self._outputs
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.fx import GraphModule
+
+from assay.engine.compiler.steps import Steps
 
 
 class NotOnTape(Exception):
@@ -44,6 +46,8 @@ class Signatures:
     """What is known of operations by their signatures, shared by the tapes of one function."""
 
     results: dict[Any, list[Any]] = field(default_factory=dict)
-    templates: dict[Any, GraphModule] = field(default_factory=dict)
+    templates: dict[Any, Steps] = field(default_factory=dict)
+    decompositions: Mapping[Any, Callable[..., Any]] | None = None
+    """How operations are written out; PyTorch takes a while to list it."""
     kept: list[Tensor] = field(default_factory=list)
     """Constants that signatures name by identity, which no other tensor may take over."""

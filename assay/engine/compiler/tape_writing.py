@@ -1,59 +1,57 @@
-"""The graph of a tape in core operations: each kind of operation is traced once, however often it comes."""
+"""A tape in core operations: each kind of operation is traced once, however often it comes."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.fx import Graph, GraphModule, Node
-from torch.fx._lazy_graph_module import _LazyGraphModule, _use_lazy_graph_module
+from torch.fx import GraphModule
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from assay.engine.compiler.decompositions import decompositions
 from assay.engine.compiler.lowering.registry import RULES
+from assay.engine.compiler.steps import Step, Steps, each
 from assay.engine.compiler.tape_parts import ConstantNumber, NotOnTape, Signatures, Taped, TensorNumber
 
 
 class TapeWriter:
-    """Writes a tape's operations into a graph: those with a rule as they are, others as their decompositions."""
+    """Writes a tape's operations as steps: those with a rule as they are, others as their decompositions."""
 
     def __init__(self, signatures: Signatures, fakes: Sequence[FakeTensor], constants: Sequence[Tensor]) -> None:
         self._templates, self._fakes, self._constants = signatures.templates, fakes, constants
-        self._root, self._graph = torch.nn.Module(), Graph()
-        self._known: dict[int, Node | None] = {}
+        self._root = torch.nn.Module()
+        self._steps: list[Step] = []
+        self._known: dict[int, Step | None] = {}
         self._attributes: dict[int, str] = {}
-        self._table: Mapping[OpOverload, Callable[..., Any]] = decompositions()
+        if signatures.decompositions is None:
+            signatures.decompositions = decompositions()
+        self._table = signatures.decompositions
 
-    def written(
-        self, given: int, operations: Sequence[tuple[Taped, str | None, Any]], outputs: Sequence[Any]
-    ) -> GraphModule:
-        """The graph of a tape with this many inputs."""
+    def written(self, given: int, operations: Sequence[tuple[Taped, str | None, Any]], outputs: Sequence[Any]) -> Steps:
+        """The steps of a tape with this many inputs."""
         for k in range(given):
-            node = self._graph.placeholder(f"arg{k}_1")
-            node.meta["val"] = self._fakes[k]
-            self._known[k] = node
+            self._known[k] = self._put("placeholder", f"arg{k}_1", (), {}, self._fakes[k])
         for operation, line, key in operations:
-            before = len(self._graph.nodes)
+            before = len(self._steps)
             if operation.func in RULES and operation.func not in self._table:
                 self._direct(operation)
             else:
                 self._decomposed(operation, key)
-            if line is not None and len(self._graph.nodes) > before:
-                self._mark(line, len(self._graph.nodes) - before)
-        self._graph.output(tuple(self._argument(o) for o in outputs))
-        # It is looked at and not called: no Python code is made for it.
-        return _LazyGraphModule(self._root, self._graph)
+            for step in self._steps[before:]:
+                step.line = line
+        results = tuple(self._argument(o) for o in outputs)
+        self._put("output", "output", (results,), {}, None)
+        return Steps(self._root, self._steps)
 
-    def _mark(self, line: str, count: int) -> None:
-        node = self._graph._root.prev
-        for _ in range(count):
-            node.meta["stack_trace"] = line
-            node = node.prev
+    def _put(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Any) -> Step:
+        step = Step(op, target, args, kwargs, value)
+        self._steps.append(step)
+        return step
 
     def _argument(self, described: Any) -> Any:
         match described:
@@ -67,29 +65,25 @@ class TapeWriter:
                 return [self._argument(x) for x in described]
         raise NotOnTape
 
-    def _attribute(self, value: Any) -> Node:
+    def _attribute(self, value: Any) -> Step:
         if id(value) not in self._attributes:
             self._attributes[id(value)] = name = f"_constant{len(self._attributes)}"
             setattr(self._root, name, value)
-        node = self._graph.get_attr(self._attributes[id(value)])
-        node.meta["val"] = value
-        return node
+        return self._put("get_attr", self._attributes[id(value)], (), {}, value)
 
     def _direct(self, operation: Taped) -> None:
         positional, named = operation.arguments
-        arguments = tuple(self._argument(a) for a in positional)
-        node = self._graph.call_function(operation.func, arguments, {k: self._argument(v) for k, v in named})
+        arguments = tuple([self._argument(a) for a in positional])
+        kwargs = {k: self._argument(v) for k, v in named}
         values = [None if n is None else self._fakes[n] for n in operation.results]
         if not operation.is_sequence:
-            node.meta["val"] = values[0]
-            self._known.update({n: node for n in operation.results if n is not None})
+            step = self._put("call_function", operation.func, arguments, kwargs, values[0])
+            self._known.update({n: step for n in operation.results if n is not None})
             return
-        node.meta["val"] = tuple(values)
+        step = self._put("call_function", operation.func, arguments, kwargs, tuple(values))
         for k, n in enumerate(operation.results):
             if n is not None:
-                part = self._graph.call_function(operator.getitem, (node, k))
-                part.meta["val"] = values[k]
-                self._known[n] = part
+                self._known[n] = self._put("call_function", operator.getitem, (step, k), {}, values[k])
 
     def _decomposed(self, operation: Taped, key: Any) -> None:
         numbers: list[int] = []
@@ -100,21 +94,25 @@ class TapeWriter:
         if template is None:
             alike = _anywhere(key)
             if alike not in self._templates:
-                self._templates[alike] = self._template(operation, numbers)
+                self._templates[alike] = Steps.of(self._template(operation, numbers))
             template = self._templates[key] = self._templates[alike]
-        inner: dict[Node, Any] = {}
+        inner: dict[Step, Step | None] = {}
         supply = iter(numbers)
-        for node in template.graph.nodes:
-            match node.op:
+
+        def own(a: Any) -> Any:
+            return inner[a] if isinstance(a, Step) else a
+
+        for step in template.all:
+            match step.op:
                 case "placeholder":
-                    inner[node] = self._known[next(supply)]
+                    inner[step] = self._known[next(supply)]
                 case "get_attr":
-                    inner[node] = self._attribute(getattr(template, str(node.target)))
+                    inner[step] = self._attribute(getattr(template.root, step.target))
                 case "call_function":
-                    inner[node] = self._graph.node_copy(node, lambda n: inner[n])
-                    inner[node].meta = {k: v for k, v in node.meta.items() if k == "val"}
+                    args, kwargs = each((step.args, step.kwargs), own)
+                    inner[step] = self._put("call_function", step.target, args, kwargs, step.value)
                 case "output":
-                    for n, end in zip(operation.results, node.args[0], strict=True):
+                    for n, end in zip(operation.results, step.args[0], strict=True):
                         if n is not None:
                             self._known[n] = None if end is None else inner[end]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import lru_cache
 from math import prod
 
 from assay.protocol.arithmetic import f32, philox
@@ -125,14 +126,20 @@ def _bits(bits: int, red: tuple[int, ...]) -> Violations:
 
 def _map(program: Program, node: Map) -> Violations:
     """The scalar program is well-typed and yields the node's type."""
-    types = [program.specs[o.node].dtype for o in node.operands]
+    types = tuple([program.specs[o.node].dtype for o in node.operands])
     try:
-        result = ScalarProgram.decode(node.code, types).result_type
+        result = _result_type(bytes(node.code), types)
     except IllFormedScalarProgramError as error:
         yield Rule.SCALAR, error.rule, error.message
         return
     if result is not node.spec.dtype.value_type:
         yield Rule.DTYPE, "WF-10", f"the scalar program yields {result.name}, the node is {node.spec.dtype.name}"
+
+
+@lru_cache(maxsize=1 << 10)
+def _result_type(code: bytes, operands: tuple[DType, ...]) -> DType:
+    """The value type of a map's last register: maps of layers and of steps of loops that are alike are read once."""
+    return ScalarProgram.decode(code, operands).result_type
 
 
 def _const(program: Program, node: Const) -> Violations:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 from collections.abc import Callable
 from typing import Any
 
@@ -184,6 +185,27 @@ def test_constants_that_differ_between_traces_are_refused():
     with pytest.raises(UserError) as caught:
         of(f)
     assert caught.value.code in ("TracesDiffer", "HiddenState")
+
+
+def test_what_two_traces_do_otherwise_is_refused_where_no_result_depends_on_it():
+    turns = mmap.mmap(-1, 1)  # counts where no record looks
+
+    def f(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+        turns[0] += 1
+        x.mul(float(turns[0]))
+        return (x + w,)
+
+    with pytest.raises(UserError, match=r"aten.mul.Tensor\(..., 1.0\) in one, aten.mul.Tensor\(..., 2.0\)") as caught:
+        of(f)
+    assert caught.value.code == "TracesDiffer"
+
+
+def test_how_operations_are_written_out_is_listed_once_for_all_passes(monkeypatch: pytest.MonkeyPatch):
+    asked: list[int] = []
+    listed = tape_writing.decompositions
+    monkeypatch.setattr(tape_writing, "decompositions", lambda: asked.append(1) or listed())
+    of(writes)
+    assert asked == [1]
 
 
 def _drawn(n: int) -> Tensor:

@@ -259,3 +259,14 @@ def test_a_builder_refuses_an_ill_formed_program_and_names_the_fault() -> None:
         b.build([[wrong]])
     with pytest.raises(InvariantError, match="window"):
         b.build([[b.input(0, 0).slice(0, 0, 2)]])
+
+
+def test_one_code_is_judged_by_the_types_that_it_reads_each_time() -> None:
+    b = ProgramBuilder([[TensorSpec(DType.F32, (3,)), TensorSpec(DType.I32, (3,))]])
+    code = unary(DType.F32, "neg")
+    right, wrong, again = (b.map(code, [b.input(0, k)], (3,)) for k in (0, 1, 1))
+    for _ in range(2):
+        with pytest.raises(InvariantError) as caught:
+            b.build([[right, wrong, again]])
+        assert "node 2" not in str(caught.value)
+        assert all(f"node {k}: scalar: instruction 0: F32_NEG takes" in str(caught.value) for k in (3, 4))

@@ -83,40 +83,8 @@ class OpenMap:
 
     def build(self) -> tuple[WrittenMap, list[ValueRead]] | None:
         """What the map is so far, and the operands that it reads; None when some read has no form here."""
-        operands: list[ValueRead] = []
-        registers: dict[ValueRead, int] = {}
-        done: dict[int, int] = {}
-        steps: list[_MapStep] = []
-
-        def argument(slot: int | Literal, value: Value, place: Placement) -> bool:
-            if isinstance(slot, Literal):
-                steps.append(slot)
-                return True
-            read = value.reads[slot]
-            if read.value.number in self.members and read.value is not self.root:
-                return emit(read.value)
-            composed = self.compose(read, place)
-            if composed is None:
-                return False
-            if composed not in registers:
-                registers[composed] = len(operands)
-                operands.append(composed)
-            steps.append((registers[composed], read.value.dtype))
-            return True
-
-        def emit(value: Value) -> bool:
-            if value.number in done:
-                steps.append(done[value.number])
-                return True
-            op, parameters, slots = value.attributes
-            place = self.members[value.number]
-            if not all(argument(slot, value, place) for slot in slots):
-                return False
-            done[value.number] = len(done)
-            steps.append((op, parameters, len(slots), value.dtype.value_type))
-            return True
-
-        return (_written(tuple(steps)), operands) if emit(self.root) else None
+        found = _MapSteps(self)
+        return (_written(tuple(found.steps)), list(found.operands)) if found.take(self.root) else None
 
     def fits(self) -> bool:
         """Whether the map stays within the limits."""
@@ -133,6 +101,50 @@ class OpenMap:
             return True
         del self.members[value.number]
         return False
+
+
+class _MapSteps:
+    """A map's computation step by step.
+
+    No functions inside `build`: two that call each other hold all that they see until the collector finds them.
+    """
+
+    __slots__ = ("_done", "_map", "operands", "steps")
+
+    def __init__(self, of: OpenMap) -> None:
+        self._map = of
+        self._done: dict[int, int] = {}
+        self.operands: dict[ValueRead, int] = {}
+        """What is read, with its number, in the order of numbers."""
+        self.steps: list[_MapStep] = []
+
+    def take(self, value: Value) -> bool:
+        """Append a member's steps; False when some read has no form in the map."""
+        if value.number in self._done:
+            self.steps.append(self._done[value.number])
+            return True
+        op, parameters, slots = value.attributes
+        place = self._map.members[value.number]
+        for slot in slots:
+            if not self._take_argument(slot, value, place):
+                return False
+        self._done[value.number] = len(self._done)
+        self.steps.append((op, parameters, len(slots), value.dtype.value_type))
+        return True
+
+    def _take_argument(self, slot: int | Literal, value: Value, place: Placement) -> bool:
+        if isinstance(slot, Literal):
+            self.steps.append(slot)
+            return True
+        read = value.reads[slot]
+        if read.value.number in self._map.members and read.value is not self._map.root:
+            return self.take(read.value)
+        composed = self._map.compose(read, place)
+        if composed is None:
+            return False
+        number = self.operands.setdefault(composed, len(self.operands))
+        self.steps.append((number, read.value.dtype))
+        return True
 
 
 def fuse(live: Sequence[Value], outputs: Sequence[Value]) -> dict[int, OpenMap]:
