@@ -13,9 +13,11 @@ from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.products.freivalds import ProductWatch
 from assay.engine.runtime.triton import backend
 from assay.engine.runtime.triton import products as triton_products
+from assay.engine.runtime.triton import routes as triton_routes
 from assay.engine.runtime.values.state_io import state_root
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.program.nodes import Dot
 from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
@@ -51,6 +53,43 @@ def test_right_products_pass_in_every_turn_whatever_their_rows_are(most_splits: 
         assert state_root(ours.run(inputs)) == stock
     assert set(turns[:3]) == set(ours.product_variants)
     assert turns[:3] == turns[3:]
+
+
+def few_rows() -> tuple[Program, list[list[Tensor]]]:
+    """A product of 40 by 300 rows in a batch of 2, of 14 by 22 bits, whose B is split less often as A."""
+    torch.manual_seed(8)
+    a, b = (torch.randn(2, n, 50) * torch.exp2(torch.randint(-60, 60, (2, n, 1))) for n in (40, 300))
+    a[0, 1, 2], b[1, 2, 3], b[0, 7, 7] = float("nan"), float("inf"), 0.0
+    builder = ProgramBuilder([[TensorSpec(DType.F32, (2, 40, 50)), TensorSpec(DType.F32, (2, 300, 50))]])
+    x, y = builder.input(0, 0), builder.input(0, 1)
+    both = builder.rowexp(x, 1).unsqueeze(2), builder.rowexp(y, 1).unsqueeze(1)
+    made = builder.dot(x.unsqueeze(2), y.unsqueeze(1), *both, (2, 40, 300), (50,), 14, 22)
+    return builder.build([[made]]), [[a, b]]
+
+
+def test_a_product_with_its_operands_in_turned_places_is_right_and_checked(monkeypatch: pytest.MonkeyPatch):
+    program, inputs = few_rows()
+    (k,) = [k for k, node in enumerate(program.nodes) if isinstance(node, Dot)]
+    node, parts, found = program.nodes[k], ((0,), (1,), (2,)), triton_routes.route(14, 22)
+    assert isinstance(node, Dot)
+    assert found is not None
+    assert triton_products.is_better_turned(node, parts, found)
+    assert not triton_products.is_better_turned(*triton_products.turned(node, parts), found)
+    stock = state_root(Executor(program, variant=KernelVariant.STOCK).run(inputs))
+    ours, honest = Executor(program, variant=KernelVariant.TRITON), backend.launch
+    assert state_root(ours.run(inputs)) == stock
+
+    def faulty(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
+        given = list(arguments)
+        if kernel.__name__ == "product":
+            given[0] = arguments[0].clone()
+            given[0].view(-1)[-1] -= 1
+        honest(kernel, grid, *given, **constants)
+
+    monkeypatch.setattr(backend, "launch", faulty)
+    with pytest.raises(InvariantError) as error:
+        ours.run([[torch.randn(s.dims) for s in program.specs[:2]]])
+    assert error.value.code == "HardwareFault"
 
 
 @pytest.mark.parametrize("most_splits", [0, 2], ids=["packed", "split"])

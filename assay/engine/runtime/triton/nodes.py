@@ -7,7 +7,7 @@ from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import elementwise, reductions
 from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.probe import failure
-from assay.engine.runtime.triton.products import by_digits
+from assay.engine.runtime.triton.products import by_digits, is_better_turned, turned
 from assay.engine.runtime.triton.routes import Carrier, Route, route
 from assay.protocol.program.nodes import Dot, Gather, Map, Max, Node, Random, Rank, RowExp, ScatterSum, Sum
 from assay.protocol.program.program import Program
@@ -60,6 +60,11 @@ def _dot(program: Program, node: Dot, check: tuple[ProductChecks, int] | None) -
     parts, refused = groups(node), ""
     if parts is not None and 0 not in node.spec.dims and 0 not in node.red:
         found, refused = admitted(node.precision_a, node.precision_b)
+        is_turned = found is not None and is_better_turned(node, parts, found)
+        if is_turned:
+            node, parts = turned(node, parts)
+            found, refused = admitted(node.precision_a, node.precision_b)
         if found is not None:
-            return by_digits(program, node, found, parts, check=check), found.name + refused
+            made = by_digits(program, node, found, parts, check=check, is_turned=is_turned)
+            return made, found.name + refused
     return reductions.dot(program, node), "by element" + refused

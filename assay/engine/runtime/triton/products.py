@@ -7,7 +7,7 @@ through it first. Where many blocks read an operand, its planes of digits are pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
@@ -99,6 +99,9 @@ def _device() -> tuple[int, int]:
     return getattr(found, "shared_memory_per_block_optin", 64 << 10), found.multi_processor_count
 
 
+ProductParts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""A product's dims of both operands, of A alone, of B alone."""
+
 _Strides = tuple[int, int, int, int]
 """Of the batch's two dims, the own rows, the terms."""
 
@@ -117,11 +120,13 @@ def by_digits(
     packed: bool | None = None,
     cut: Blocks | None = None,
     check: tuple[ProductChecks, int] | None = None,
+    is_turned: bool = False,
 ) -> Kernel:
     """The node's kernel by a route. parts: its dims of both operands, of A alone, of B alone.
 
     packed, cut: whether planes are packed first, and how the product is cut, if it is not for the shape to say.
-    check: by what the product is checked, and its number in the program.
+    check: by what the product is checked, and its number in the program. is_turned: A and B have changed places
+    (`turned`), and the product is stored as if they had not.
     """
     from assay.engine.runtime.triton.kernels.product import product
 
@@ -132,11 +137,11 @@ def by_digits(
     a = _ProductSide(program, node, node.a, node.exponent_a, (z0, z1, rows))
     b = _ProductSide(program, node, node.b, node.exponent_b, (z0, z1, columns))
     # A product comes out in the order batch, rows, columns; the node's dims may have another.
-    order = (*z0, *z1, *rows, *columns)
+    order = (*z0, *z1, *columns, *rows) if is_turned else (*z0, *z1, *rows, *columns)
     ordered, back = tuple(dims[d] for d in order), tuple(order.index(d) for d in range(len(dims)))
     outer, m, n, terms = count[:2], count[2], count[3], prod(node.red)
-    bm, bn = _tile(m, 128), _tile(n, 128 if found.digits_a * found.digits_b == 1 else 64)
-    is_packed = splits(m, n, bm, bn) > MOST_SPLITS if packed is None else packed
+    is_packed = splits(m, n, found) > MOST_SPLITS if packed is None else packed
+    steps = (1, m) if is_turned else (n, 1)
     batches = count[0] * count[1]
     held = min(terms, found.terms // 2)
     cut = cut or blocks(m, n, batches, held, found, packed=is_packed)
@@ -160,7 +165,7 @@ def by_digits(
         if is_packed:
             xa, xb = a_planes(xa, ea), b_planes(xb, eb)
         backend.launch(
-            product, grid, xa, xb, ea, eb, out, *_checked(check), count[1], m, n, width, *ahead,
+            product, grid, xa, xb, ea, eb, out, *_checked(check), count[1], m, n, width, *ahead, *steps,
             *strides, *a.e.strides[:3], *b.e.strides[:3],
             PA=node.precision_a, PB=node.precision_b, PACKED=is_packed, CHUNK=chunk,
             NARROW=terms <= found.narrow_terms(node.precision_a, node.precision_b),
@@ -184,9 +189,31 @@ def _checked(check: tuple[ProductChecks, int] | None) -> tuple[Tensor | None, Te
     return checks.due, checks.weights, checks.left, node
 
 
-def splits(m: int, n: int, bm: int, bn: int) -> float:
-    """How often a product of m by n rows in blocks of bm by bn reads an element of its operands, on average."""
+def splits(m: int, n: int, found: Route) -> float:
+    """How often a product of m by n rows reads an element of its operands, on average."""
+    bm, bn = _tile(m, 128), _tile(n, 128 if found.digits_a * found.digits_b == 1 else 64)
     return (m * -(-n // bn) + n * -(-m // bm)) / (m + n)
+
+
+def turned(node: Dot, parts: ProductParts) -> tuple[Dot, ProductParts]:
+    """The product with A and B in each other's place, and its dims so."""
+    batch, rows, columns = parts
+    other = replace(
+        node,
+        a=node.b,
+        b=node.a,
+        exponent_a=node.exponent_b,
+        exponent_b=node.exponent_a,
+        precision_a=node.precision_b,
+        precision_b=node.precision_a,
+    )
+    return other, (batch, columns, rows)
+
+
+def is_better_turned(node: Dot, parts: ProductParts, found: Route) -> bool:
+    """Whether a product that splits its operands as it goes splits fewer elements with A and B in turned places."""
+    m, n = (prod(node.spec.dims[d] for d in part) for part in parts[1:])
+    return splits(n, m, found) < splits(m, n, found) <= MOST_SPLITS
 
 
 class _ProductSide:

@@ -265,7 +265,7 @@ def part(x, WHICH: tl.constexpr, PARTS: tl.constexpr):
 
 @triton.jit(do_not_specialize=["node"])
 def product(
-    a, b, ea, eb, out, due, weights, left, node, BATCH, M, N, K, next_a, next_b,
+    a, b, ea, eb, out, due, weights, left, node, BATCH, M, N, K, next_a, next_b, som, son,
     sa0, sa1, sam, sak, sb0, sb1, sbn, sbk, sea0, sea1, seam, seb0, seb1, sebn,
     PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr,
     BITS: tl.constexpr, CARRIER: tl.constexpr, PACKED: tl.constexpr, CHUNK: tl.constexpr,
@@ -274,7 +274,8 @@ def product(
 ):  # fmt: skip
     """out[z, m, n] = finish(sum over k of q_PA(a, ea) q_PB(b, eb), ea + eb - (PA - 1) - (PB - 1)).
 
-    a, b: f32, or with PACKED their planes, next_a and next_b elements apart; out: f32, contiguous; ea, eb: i32.
+    a, b: f32, or with PACKED their planes, next_a and next_b elements apart; ea, eb: i32. out: f32, an element of the
+    batch M N after the one before it, its rows and columns som and son apart.
     Strides in elements, the batch's element z at (z div BATCH, z mod BATCH). CHUNK: terms that the accumulators hold,
     a multiple of BK; 0 where they hold all K. Grid: blocks of M and N, those of GROUP rows of blocks together; batch.
     PARTS: into how many columns of parts a block is cut to be rounded and stored, since registers hold its
@@ -341,5 +342,5 @@ def product(
                 tl.atomic_add(left + z * M + rows, tl.sum(total * weight_N[None, :], 1), mask=in_M)
         eb_N = tl.load(of_eb + columns * sebn, mask=in_N, other=0)
         result = rounded_sums(total, ea_M, eb_N, needed, PA, PB)
-        at = (z * M + rows)[:, None] * N + columns[None, :]
+        at = z * M * N + (rows * som)[:, None] + (columns * son)[None, :]
         tl.store(out + at, result, mask=in_M[:, None] & in_N[None, :])
