@@ -21,6 +21,7 @@ from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import Op, ScalarProgram, evaluate, infer_types
 from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
 from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.program.nodes import Map
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 
@@ -85,6 +86,19 @@ def test_what_may_be_anything_is_taken_for_anything() -> None:
     program = scalar(lambda s, x, n: s.scale2(s.apply(Op.F32_RINT, x), n), F32, I32)
     text = texts(program)
     assert "_small" not in text and "_near" not in text
+
+
+@pytest.mark.parametrize("is_padded", [False, True])
+def test_exponents_of_rows_are_known_to_be_small_unless_a_view_fills_in_others(is_padded: bool) -> None:
+    b = ProgramBuilder([[TensorSpec(F32, (6, 4))]])
+    x = b.input(0, 0)
+    e = b.rowexp(x, 1)
+    e = (e.slice(0, 1, 6).pad(0, 1, 0, 1 << 30) if is_padded else e).unsqueeze(1).expand(6, 4)
+    program = b.build([[b.map(scalar(lambda s, a, n: s.scale2(a, n), F32, I32), [x, e], (6, 4))]])
+    node = program.nodes[-2]
+    assert isinstance(node, Map)
+    text = "\n".join(scalar_text.map_lines(program, node, ["x0", "x1"], "r"))
+    assert ("scale2_near" in text) != is_padded
 
 
 def test_products_of_large_bounds_are_taken_for_anything() -> None:

@@ -19,9 +19,8 @@ from assay.engine.runtime.triton.elementwise import block, empty, functions, mem
 from assay.engine.runtime.triton.inlined import LEAST_ELEMENTS, Inlined, computed, inlined_maps, stored_reads
 from assay.engine.runtime.triton.reading import LOADED, STORED, Span, is_narrow, load_lines
 from assay.engine.runtime.triton.row_kernels import row_kernel
-from assay.engine.runtime.triton.rows import RowGroup, order_of, positions, row_groups
+from assay.engine.runtime.triton.rows import RowGroup, positions, row_groups, running_order
 from assay.engine.runtime.triton.virtual import NONE, VirtualNodes
-from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.program.nodes import Const, Input, Map, Max, Operand, Output, RowExp, Sum, reads
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import Window
@@ -59,7 +58,7 @@ class MapGroups:
         later = {k for maps in self.groups.values() for k in maps[1:]}
         inputs, first_output = sum(program.inputs), len(program.nodes) - sum(program.outputs)
         self._first_output = first_output
-        steps = [k for k in order_of(program) if k >= inputs and k not in later | unstored]
+        steps = [k for k in running_order(program) if k >= inputs and k not in later | unstored]
         kept = _read_outside(program, self.groups)
         self._steps: list[tuple[tuple[int, ...], Callable[[list[Tensor]], Sequence[Tensor]]]] = []
         self.overwriting: dict[int, int] = {}
@@ -120,7 +119,7 @@ def _grouped(
 ) -> dict[int, tuple[int, ...]]:
     """All groups, by their first member: those of common rows, and those of two stored maps and more besides."""
     nodes = program.nodes
-    order = order_of(program)
+    order = running_order(program)
     position = positions(order)
     for k, group in by_rows.items():
         for member in group.members:
@@ -184,7 +183,6 @@ def _kernel(
     for i, k in enumerate(maps):
         node = program.nodes[k]
         assert isinstance(node, Map)
-        types = [program.specs[o.node].dtype for o in node.operands]
         for operand in node.operands:
             if operand.node in values or operand in sources:
                 continue
@@ -194,7 +192,7 @@ def _kernel(
             else:
                 body += load(name, operand, dims)
         registers = [values.get(o.node) or sources[o] for o in node.operands]
-        body += scalar_text.lines(ScalarProgram.decode(node.code, types), registers, f"r{i}_")
+        body += scalar_text.map_lines(program, node, registers, f"r{i}_")
         body.append(f"s{i} = {STORED[node.spec.dtype].format(f'({registers[-1]})')}")
         if k in stored:
             body.append(f"tl.store(q{i} + o, s{i}, mask=live)")

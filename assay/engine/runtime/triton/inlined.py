@@ -13,7 +13,7 @@ from typing import Final
 from assay.engine.runtime.triton import scalar_text
 from assay.engine.runtime.triton.reading import LOADED, STORED
 from assay.engine.runtime.triton.rows import LONGEST, is_linear
-from assay.protocol.arithmetic.scalar import INSTRUCTION_SIZE, ScalarProgram
+from assay.protocol.arithmetic.scalar import INSTRUCTION_SIZE
 from assay.protocol.program.nodes import Map, Max, Operand, RowExp, Sum, reads
 from assay.protocol.program.program import Program
 
@@ -95,7 +95,6 @@ def computed(program: Program, inlined: Inlined, k: int, name: str, load: Load) 
         else:
             body += load(register, operand, node.spec.dims)
         registers.append(register)
-    types = [program.specs[o.node].dtype for o in node.operands]
-    body += scalar_text.lines(ScalarProgram.decode(node.code, types), registers, f"{name}r")
+    body += scalar_text.map_lines(program, node, registers, f"{name}r")
     stored = STORED[node.spec.dtype].format(f"({registers[-1]})")
     return [*body, f"{name} = {LOADED[node.spec.dtype].format(f'({stored})')}"]

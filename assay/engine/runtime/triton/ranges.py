@@ -21,9 +21,15 @@ EXPONENTS: Range = (-149, 129)
 """Of what RowExp and F32_EXPONENT give."""
 
 
-def ranges(instructions: Sequence[Instruction], operands: Sequence[DType]) -> list[Range | None]:
-    """Per register, operands first: its range; None for what is neither f32 nor i32, or not looked at."""
+def ranges(
+    instructions: Sequence[Instruction], operands: Sequence[DType], given: Sequence[Range | None] | None = None
+) -> list[Range | None]:
+    """Per register, operands first: its range; None for what is neither f32 nor i32, or not looked at.
+
+    given: the operands' ranges where something is known of them.
+    """
     found: list[Range | None] = [_ANY.get(dtype) for dtype in operands]
+    found = [known or some for known, some in zip(given or [None] * len(found), found, strict=True)]
     for i in instructions:
         given = [found[r] if r < len(found) else None for r in (i.a, i.b, i.c)]
         found.append(_result(Op(i.op), i.imm, given))

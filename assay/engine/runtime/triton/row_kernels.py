@@ -16,7 +16,6 @@ from assay.engine.runtime.triton.elementwise import block, empty, functions, mem
 from assay.engine.runtime.triton.reading import LOADED, STORED, Span, is_narrow, load_lines
 from assay.engine.runtime.triton.rows import RowGroup, column_rows, row_dims, whole_operand
 from assay.engine.runtime.values.views import is_inside, sub_view
-from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.program.nodes import Map, Max, Operand, RowExp, Sum
 from assay.protocol.program.program import Program
 from assay.protocol.types import DType
@@ -149,9 +148,8 @@ class _RowText:
         """Computes member number i, node k."""
         node = self._program.nodes[k]
         if isinstance(node, Map):
-            types = [self._type(o) for o in node.operands]
             registers = [self._read(o, node.spec.dims, is_whole=is_whole) for o in node.operands]
-            self._body += scalar_text.lines(ScalarProgram.decode(node.code, types), registers, f"r{i}_")
+            self._body += scalar_text.map_lines(self._program, node, registers, f"r{i}_")
             result = registers[-1]
         else:
             assert isinstance(node, RowExp | Max | Sum)

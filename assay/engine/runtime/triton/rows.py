@@ -63,7 +63,7 @@ class RowGroup:
         return self.numel // self.columns
 
 
-def order_of(program: Program) -> list[int]:
+def running_order(program: Program) -> list[int]:
     """All nodes in the order in which they run: as in the program, but exponents of what is computed right after it.
 
     So a group finds those there that it needs of something else.
@@ -90,7 +90,7 @@ def positions(order: Sequence[int]) -> list[int]:
 
 def row_groups(program: Program, stored: Collection[int]) -> dict[int, RowGroup]:
     """The groups that hold a reduction and something besides, by their first member. stored: nodes that may join."""
-    order = order_of(program)
+    order = running_order(program)
     position = positions(order)
     home: dict[int, RowGroup] = {}
     readers: dict[WholeOperand, RowGroup] = {}

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assay.engine.runtime.triton.ranges import Range, ranges
+from assay.engine.runtime.triton.ranges import EXPONENTS, Range, ranges
 from assay.engine.runtime.triton.reading import constant_text
+from assay.engine.runtime.values.views import is_inside
 from assay.protocol.arithmetic.scalar import CONSTANTS, Op, ScalarProgram
+from assay.protocol.program.nodes import Map, RowExp
+from assay.protocol.program.program import Program
 from assay.protocol.types import DType
 
 _CONSTANT_TYPES = {
@@ -85,9 +88,24 @@ _SMALL: dict[Op, tuple[int, Range, str]] = {
 """Shorter texts: of which operand the values must lie within what."""
 
 
-def lines(program: ScalarProgram, registers: list[str], prefix: str) -> list[str]:
-    """A line per instruction of a well-formed program; `registers` holds the operands' names and gets the results'."""
-    found, known = [], ranges(program.instructions, program.operands)
+def map_lines(program: Program, node: Map, registers: list[str], prefix: str) -> list[str]:
+    """`lines` of a map, given what is known of its operands."""
+    types = [program.specs[o.node].dtype for o in node.operands]
+    known = [
+        EXPONENTS if isinstance(program.nodes[o.node], RowExp) and is_inside(o.view, node.spec.dims) else None
+        for o in node.operands
+    ]
+    return lines(ScalarProgram.decode(node.code, types), registers, prefix, known)
+
+
+def lines(
+    program: ScalarProgram, registers: list[str], prefix: str, given: Sequence[Range | None] | None = None
+) -> list[str]:
+    """A line per instruction of a well-formed program; `registers` holds the operands' names and gets the results'.
+
+    given: the ranges of operands, None for any.
+    """
+    found, known = [], ranges(program.instructions, program.operands, given)
     for k, i in enumerate(program.instructions):
         op, name = Op(i.op), f"{prefix}{k}"
         if op in CONSTANTS:

@@ -22,7 +22,6 @@ from assay.engine.runtime.triton.reading import LOADED, NARROW, STORED, Span, is
 from assay.engine.runtime.triton.routes import Route
 from assay.engine.runtime.triton.virtual import Admits, TileReader, VirtualNodes
 from assay.engine.runtime.values.views import is_inside, sub_view
-from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Dot, Map, Max, Operand, Random, RowExp, Sum
 from assay.protocol.program.program import Program
@@ -162,9 +161,8 @@ class _TileText:
 
     def _map(self, i: int, node: Map) -> None:
         program = self.made.program
-        types = [program.specs[o.node].dtype for o in node.operands]
         registers = [self._values.get(o.node) or self._load(o, node.spec.dims) for o in node.operands]
-        self.tile += scalar_text.lines(ScalarProgram.decode(node.code, types), registers, f"r{i}_")
+        self.tile += scalar_text.map_lines(program, node, registers, f"r{i}_")
         self._result = registers[-1]
 
     def _load(self, x: Operand, dims: tuple[int, ...]) -> str:

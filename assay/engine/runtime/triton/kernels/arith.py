@@ -57,7 +57,7 @@ def rounded(t):
     """rint of f32 values of magnitude at most 2^30 as i32, ties to even: 2^23 and more of its own sign has no bits left
     below one.
     """
-    shift = tl.where(t < 0.0, -8388608.0, 8388608.0)
+    shift = from_bits((bits_of(t) & -0x80000000) | 0x4B000000)
     whole = tl.where(tl.abs(t) < 8388608.0, (t + shift) - shift, t)
     return whole.to(tl.int32)
 
