@@ -27,6 +27,9 @@ MOST_WHOLE = 10
 MOST_BY_COLUMNS = 2
 """Each takes a register for every column that a thread holds."""
 
+LEAST_BY_COLUMNS = 1 << 16
+"""Rows of a group that takes exponents of columns: of 8,192, an H100 had too few programs, and lost what it gained."""
+
 RowReduction = RowExp | Max | Sum
 
 
@@ -88,8 +91,11 @@ def positions(order: Sequence[int]) -> list[int]:
     return found
 
 
-def row_groups(program: Program, stored: Collection[int]) -> dict[int, RowGroup]:
-    """The groups that hold a reduction and something besides, by their first member. stored: nodes that may join."""
+def row_groups(program: Program, stored: Collection[int], least: int = LEAST_BY_COLUMNS) -> dict[int, RowGroup]:
+    """The groups that hold a reduction and something besides, by their first member.
+
+    stored: nodes that may join. least: rows of a group that takes exponents of columns.
+    """
     order = running_order(program)
     position = positions(order)
     home: dict[int, RowGroup] = {}
@@ -98,7 +104,7 @@ def row_groups(program: Program, stored: Collection[int]) -> dict[int, RowGroup]
         node = program.nodes[k]
         if k not in stored or not isinstance(node, Map | RowReduction) or not node.spec.numel:
             continue
-        if isinstance(node, RowExp) and _is_by_columns(home.get(node.x.node), node):
+        if isinstance(node, RowExp) and _is_by_columns(home.get(node.x.node), node, least):
             of = home[node.x.node]
             of.by_columns[k], position[k] = node.x.node, position[of.start]
             continue
@@ -175,11 +181,11 @@ def _join(program: Program, group: RowGroup, k: int, position: Sequence[int]) ->
     return True
 
 
-def _is_by_columns(group: RowGroup | None, node: RowExp) -> bool:
+def _is_by_columns(group: RowGroup | None, node: RowExp, least: int) -> bool:
     """Whether a node takes exponents of a whole member's columns: a kernel keeps them from block to block."""
     if group is None or not group.is_whole[node.x.node] or len(group.by_columns) == MOST_BY_COLUMNS:
         return False
-    return group.columns > 1 and column_rows(node, group.columns) > 0
+    return group.columns > 1 and group.rows >= least and column_rows(node, group.columns) > 0
 
 
 def column_rows(node: RowExp, columns: int) -> int:
