@@ -143,12 +143,13 @@ class KnownValues(QuickMode):
     def _with_places(self, func: Any, args: Any) -> Any:
         """The arguments with known masks replaced by their places; a single number is written under the mask itself."""
         x, indices, *rest = args
-        if func is not aten.index.Tensor and rest[0].numel() == 1:
+        masks = [index is not None and index.dtype in (torch.bool, torch.uint8) for index in indices]
+        values = [self._known(index) if is_mask else None for index, is_mask in zip(indices, masks, strict=True)]
+        # Where no mask is known, what is written may have a size that depends on values, and must not be asked for it.
+        if all(value is None for value in values) or (func is not aten.index.Tensor and rest[0].numel() == 1):
             return args
         places: list[Any] = []
-        for index in indices:
-            is_mask = index is not None and index.dtype in (torch.bool, torch.uint8)
-            value = self._known(index) if is_mask else None
+        for index, value in zip(indices, values, strict=True):
             places += [index] if value is None else list(_places(value))
         return (x, places, *rest)
 

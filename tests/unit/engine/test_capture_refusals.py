@@ -85,6 +85,17 @@ def test_what_depends_on_values_is_named_with_the_users_line():
         assert f"test_capture_refusals.py:{function.__code__.co_firstlineno + 1}" in caught.value.message
 
 
+def test_a_mask_whose_gradient_has_a_size_that_depends_on_values_is_named_with_the_users_line():
+    def masked(x: Tensor) -> tuple[Tensor, ...]:
+        y = x.detach().requires_grad_()
+        loss = y[y > 0].sum()
+        return torch.autograd.grad(loss, y)
+
+    with pytest.raises(UserError, match="indexing by a mask") as caught:
+        captured(masked, X)
+    assert f"test_capture_refusals.py:{masked.__code__.co_firstlineno + 2}" in caught.value.message
+
+
 def test_a_parameter_that_is_no_input_is_refused():
     hidden = nn.Linear(6, 3)
     with pytest.raises(CannotLowerError, match="a parameter that is no input"):
