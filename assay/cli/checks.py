@@ -160,7 +160,11 @@ def _gpu() -> str:
     if missing := usable_triton():
         raise _Skip(f"programs run on the CPU: {missing}")
     taken = "not taken" if usual_variant() is None else "taken"
-    unseen = "" if backend.SEEN_ON_A_GPU else "; no training was compared on a GPU, so --device cuda alone takes them"
+    unseen = (
+        ""
+        if backend.SEEN_ON_A_GPU
+        else "; make device was not seen to be right on a GPU from end to end, so --device cuda alone takes them"
+    )
     return f"Triton's kernels ({backend.device_name()}), {taken} with --device {devices.asked()}{unseen}"
 
 

@@ -17,11 +17,13 @@ import torch
 from assay.bench import quality as trainings
 from assay.bench import tasks
 from assay.bench.models import LARGE, MODELS
-from assay.bench.sides import YARDSTICK, Contender, default_variant, device_of
+from assay.bench.sides import CPU, YARDSTICK, Contender, Exact, default_variant, device_of, start_of
 from assay.bench.step import StepRow, StepTerms, measure
 from assay.conformance.answers import Tally, check_all, default_vectors, executor_results
 from assay.device import parts
 from assay.engine.runtime.devices import Device
+from assay.engine.runtime.executor import KernelVariant
+from assay.engine.runtime.values.state_io import root_of
 from assay.training.data import pydoc_text, read_text
 
 Figures = dict[str, Any]
@@ -57,6 +59,29 @@ def conformance(terms: DeviceTerms) -> Iterator[Figures]:
             "executors": [asdict(result) for result in executor_results(tallies)],
             "wrong": [asdict(t) for t in tallies if t.wrong],
         }
+
+
+def training(terms: DeviceTerms) -> Iterator[Figures]:
+    """Some steps from one state, on the device and by other kernels on the CPU: the tensors that end otherwise."""
+    place = device_of(terms.device)
+    is_far = place.type != "cpu"
+    model, steps = ("gpt-4x384", 12) if is_far and not terms.is_small else ("gpt-2x96", 2)
+    program, state = start_of(model, "fixed14")
+    variants = default_variant(place), default_variant() if is_far else KernelVariant.STOCK.value
+    ends, seconds = [], []
+    for variant, where in zip(variants, (place, CPU), strict=True):
+        # A side takes its state over, and may write over it.
+        side = Exact(program, tuple([t.clone() for t in part] for part in state), variant, where)
+        begin = time.monotonic()
+        for _ in range(steps):
+            side()
+        ends.append([t.cpu() for part in side.state for t in part])
+        seconds.append(round(time.monotonic() - begin, 2))
+    wrong = [k for k, pair in enumerate(zip(*ends, strict=True)) if len({root_of(t) for t in pair}) > 1]
+    yield {
+        "model": model, "steps": steps, "tensors": len(ends[0]), "equal": not wrong, "wrong": wrong,
+        "by": variants, "seconds_of_steps": seconds,
+    }  # fmt: skip
 
 
 def step(terms: DeviceTerms) -> Iterator[Figures]:
@@ -148,6 +173,7 @@ def _step_ms(file: Path) -> float | None:
 
 STAGES: Final[dict[str, Callable[[DeviceTerms], Iterator[Figures]]]] = {
     "conformance": conformance,
+    "training": training,
     "step": step,
     "products": products,
     "root": root,
@@ -155,7 +181,7 @@ STAGES: Final[dict[str, Callable[[DeviceTerms], Iterator[Figures]]]] = {
 }
 """By name, in the order in which they run."""
 
-SHARES: Final = {"conformance": 2, "step": 4, "products": 1, "root": 1, "quality": 4}
+SHARES: Final = {"conformance": 2, "training": 1, "step": 4, "products": 1, "root": 1, "quality": 4}
 """Of the time that is left, what a stage may take beside those after it."""
 
 

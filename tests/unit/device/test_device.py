@@ -18,7 +18,7 @@ NEEDED_ELSEWHERE = {
 }
 """What needs the contracts, a chain or a picture, and the first package that it misses."""
 
-STAGES = ("conformance", "step", "products", "root", "quality")
+STAGES = ("conformance", "training", "step", "products", "root", "quality")
 
 KERNELS = "assay.engine.runtime.triton.kernels"
 IN_TRITONS_LANGUAGE = {f"{KERNELS}.{name}": "triton" for name in ("arith", "product", "scalar", "tile", "weigh")}
@@ -78,6 +78,8 @@ def test_every_stage_runs_without_a_gpu_and_writes_its_figures(bare: BareMachine
     results = {e["executor"]: e["equal"] for e in figures["conformance"]["executors"]}
     assert results["reference"] is results["torch"] is True and "torch, cuda" not in results
     assert figures["conformance"]["wrong"] == []
+    trained = figures["training"]
+    assert (trained["equal"], trained["wrong"], len(set(trained["by"]))) == (True, [], 2)
     assert figures["step"]["failed"] == {}
     assert [(r["model"], r["tier"]) for r in figures["step"]["rows"]] == [("gpt-2x96", "fixed14")]
     assert [row["terms"] for row in figures["products"]["rows"]] == [32]

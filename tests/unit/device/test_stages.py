@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from assay.bench import tasks
 from assay.bench.nanogpt import NanoSize
+from assay.bench.sides import Exact
 from assay.conformance import answers, nodes
 from assay.device import stages
 from assay.engine.runtime.devices import Device
@@ -74,3 +76,22 @@ def test_the_stage_asks_for_its_own_device_first(device: Device, monkeypatch: py
     (figures,) = stages.conformance(stages.DeviceTerms(device, 0.0, Path("nowhere")))
     assert asked == [device is Device.CUDA]
     assert figures["wrong"] == [] and figures["executors"][0]["equal"] is True
+
+
+def test_a_training_that_ends_in_another_bit_on_the_device_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terms = stages.DeviceTerms(Device.CPU, time.monotonic() + 600, tmp_path)
+    (right,) = stages.training(terms)
+    assert (right["equal"], right["wrong"], right["steps"]) == (True, [], 2)
+    step = Exact.__call__
+
+    def off_by_a_bit(side: Exact) -> None:
+        step(side)
+        if side.executor.variant.value == right["by"][0]:
+            side.state[0][3].view(torch.int32).view(-1)[0] += 1
+
+    monkeypatch.setattr(Exact, "__call__", off_by_a_bit)
+    (wrong,) = stages.training(terms)
+    assert not wrong["equal"]
+    assert 3 in wrong["wrong"]
