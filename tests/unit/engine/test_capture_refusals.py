@@ -85,7 +85,7 @@ def test_what_depends_on_values_is_named_with_the_users_line():
         assert f"test_capture_refusals.py:{function.__code__.co_firstlineno + 1}" in caught.value.message
 
 
-def test_a_mask_whose_gradient_has_a_size_that_depends_on_values_is_named_with_the_users_line():
+def test_a_mask_whose_gradient_has_a_size_of_its_own_is_named_with_its_line():
     def masked(x: Tensor) -> tuple[Tensor, ...]:
         y = x.detach().requires_grad_()
         loss = y[y > 0].sum()
