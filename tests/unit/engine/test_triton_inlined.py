@@ -167,7 +167,11 @@ def read_backwards(b: ProgramBuilder, x: Ref) -> list[Ref]:
     return [b.rowexp(second.permute(1, 0), 1)]
 
 
-@pytest.mark.parametrize("case,shared", [(in_place, True), (read_later, False), (read_backwards, False)], ids=str)
+@pytest.mark.parametrize(
+    ("case", "shared"),
+    [(in_place, True), (read_later, False), (read_backwards, False)],
+    ids=["in place", "read later", "read backwards"],
+)
 def test_a_map_lies_over_what_it_read_last(case: Callable[[ProgramBuilder, Ref], list[Ref]], shared: bool) -> None:
     program = built(case)
     groups = groups_of(program, 1 << 30)
