@@ -8,6 +8,7 @@ time, since threads that wait for each other spin, and an idle machine is needed
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -106,6 +107,12 @@ def measure(model: str, sides: Sequence[Contender], terms: StepTerms) -> list[St
     Raises:
         UsageError: UnknownModel, UnknownTier. UserError: NoNativeKernels.
     """
+    rows = _timed(model, sides, terms)
+    # By now no side is left: on a GPU all of them together leave no room for another process.
+    return with_memory(rows, terms) if terms.with_memory else rows
+
+
+def _timed(model: str, sides: Sequence[Contender], terms: StepTerms) -> list[StepRow]:
     torch.set_num_threads(terms.threads)
     own = [side_of(model, side, terms.device) for side in sides]
     peers, why = _peers(model, terms)
@@ -114,12 +121,10 @@ def measure(model: str, sides: Sequence[Contender], terms: StepTerms) -> list[St
     # Of each side the times in all rounds: eager, the sides, torch.compile in f32 and in bf16 or neither.
     eager, *rest = ([row[k] for row in timed] for k in range(len(timed[0])))
     in_f32, in_bf16 = rest[len(own) :] or ([], [])
-    floor = growth(model, YARDSTICK, terms.threads, terms.device) if terms.with_memory else None
     rows = []
     for side, call, times in zip(sides, own, rest, strict=False):
         step_ms = median(times)
         root_ms = _root_ms(call, clock) if isinstance(call, Exact) else None
-        grown = growth(model, side, terms.threads, terms.device) if floor else None
         plain = replace(side, is_witnessed=False)
         beside = own[sides.index(plain)] if side.is_witnessed and plain in sides else None
         rows.append(
@@ -133,7 +138,7 @@ def measure(model: str, sides: Sequence[Contender], terms: StepTerms) -> list[St
                 compile_ratio=_ratio(times, in_f32) if peers else None,
                 compile_bf16_ratio=_ratio(times, in_bf16) if peers else None,
                 over_plain=None if beside is None else _over(call, beside, terms.seconds / 2, clock),
-                memory_ratio=round(grown / floor, 3) if grown and floor else None,
+                memory_ratio=None,
                 hash_share=None if root_ms is None else round(root_ms / (INTERVAL * step_ms), 4),
                 step_ms=round(step_ms, 2),
                 eager_ms=round(median(eager), 2),
@@ -146,6 +151,20 @@ def measure(model: str, sides: Sequence[Contender], terms: StepTerms) -> list[St
             )
         )
     return rows
+
+
+def with_memory(rows: Sequence[StepRow], terms: StepTerms) -> list[StepRow]:
+    """The rows of a model with the memory that their steps take over eager's, each in a process of its own."""
+    gc.collect()
+    if terms.device.type == "cuda":
+        torch.cuda.empty_cache()
+    floor = growth(rows[0].model, YARDSTICK, terms.threads, terms.device) if rows else None
+    found = []
+    for row in rows:
+        side = Contender(row.tier, row.executor, is_witnessed=row.witnessed)
+        grown = growth(row.model, side, terms.threads, terms.device) if floor else None
+        found.append(replace(row, memory_ratio=round(grown / floor, 3) if grown and floor else None))
+    return found
 
 
 def _peers(model: str, terms: StepTerms) -> tuple[list[StepSide], str]:

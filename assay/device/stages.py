@@ -18,7 +18,7 @@ from assay.bench import quality as trainings
 from assay.bench import tasks
 from assay.bench.models import LARGE, MODELS
 from assay.bench.sides import CPU, YARDSTICK, Contender, Exact, default_variant, device_of, start_of
-from assay.bench.step import StepRow, StepTerms, measure
+from assay.bench.step import StepRow, StepTerms, measure, with_memory
 from assay.conformance.answers import Tally, check_all, default_vectors, executor_results
 from assay.device import parts
 from assay.engine.runtime.devices import Device
@@ -104,7 +104,11 @@ def step(terms: DeviceTerms) -> Iterator[Figures]:
             if place.type != "cpu" and with_rest:
                 # Other tiers take as long to capture, torch.compile takes minutes: what matters most is there first.
                 yield {"rows": [*map(asdict, [*rows, *measure(model, exact[:1], briefly)])], "failed": failed}
-            rows += measure(model, exact, measured)
+            timed = measure(model, exact, replace(measured, with_memory=False))
+            if with_rest:
+                yield {"rows": [*map(asdict, [*rows, *timed])], "failed": failed}
+                timed = with_memory(timed, measured)
+            rows += timed
         except Exception as error:  # what it is belongs to the figures; the other models are measured all the same
             failed[model] = sentence(error)
             rows += measure(model, [YARDSTICK], replace(measured, with_memory=False))
