@@ -83,6 +83,7 @@ ROOMS = (
     "assay.device",
     "assay.simulation",
     "assay.planning",
+    "assay.status",
     "assay.cli",
 )
 """Every room, from the ground up."""

@@ -133,6 +133,21 @@ def address_named(name: str, keys_dir: Path) -> Address:
     return Address(parse_address(name))
 
 
+def address_asked(settings: Settings, who: str | None) -> Address:
+    """Whose case a command that needs no password looks at: an address as typed, or the key's.
+
+    Raises UsageError (AddressInvalid, AddressMissing), ConfigError (KeyMissing).
+    """
+    from assay.protocol.types import Address
+    from assay_ledger.keys.keystore import describe_key, find_key
+
+    if who is not None:
+        return Address(parse_address(who))
+    if settings.key is None:
+        raise UsageError("No address is named.", code="AddressMissing", remedy="Give --address ADDRESS or --key NAME.")
+    return Address(parse_address(str(describe_key(find_key(settings.keys_dir, settings.key)).address)))
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Asks before money moves. Raises CancelledError, or UsageError (ConfirmationNeeded) without a terminal."""
     from assay.protocol.errors import CancelledError

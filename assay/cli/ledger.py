@@ -8,6 +8,7 @@ import typer
 
 from assay.amounts import parse_amount, tokens
 from assay.cli.common import (
+    address_asked,
     check_run_code,
     confirm,
     open_round_run,
@@ -17,7 +18,7 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, YesOption, with_settings
+from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, WhoOption, YesOption, with_settings
 from assay.durations import duration
 from assay.protocol.errors import FundsError, UsageError
 from assay.protocol.types import Address, Digest, Wei
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Stake, shares and revenue of a run.")
 
 Amount = Annotated[str, typer.Argument(metavar="AMOUNT", help="Amount of tokens, such as 250 or 12.5.")]
-WhoOption = Annotated[str | None, typer.Option("--address", metavar="ADDRESS", help="Whose; your key's unless given.")]
 
 
 @app.command("stake", epilog='Example: assay ledger stake 500 --yes --json  ->  {"staked", "free", "tx"}')
@@ -112,7 +112,7 @@ def withdraw(settings: Settings, as_json: JsonOption = False) -> None:
 def shares(settings: Settings, who: WhoOption = None, as_json: JsonOption = False) -> None:
     """What an address owns of the model, what is pending, and what it can claim; needs no password."""
     the_run = open_round_run(settings)
-    address = _address_for(settings.key, settings.keys_dir, who)
+    address = address_asked(settings, who)
     document = shares_of(the_run, address)
     if as_json:
         print_json(document)
@@ -235,16 +235,6 @@ def vested_grants(run: Run, owner: Address) -> list[tuple[Digest, Wei]]:
         if not grant.done and grant.vests_at <= now and grant.owner == owner:
             found.append((name, Wei(grant.amount)))
     return found
-
-
-def _address_for(key: str | None, keys_dir: Any, who: str | None) -> Address:
-    if who is not None:
-        return Address(parse_address(who))
-    from assay_ledger.keys.keystore import describe_key, find_key
-
-    if key is None:
-        raise UsageError("Whose shares?", code="AddressMissing", remedy="Give --address ADDRESS or --key NAME.")
-    return Address(parse_address(str(describe_key(find_key(keys_dir, key)).address)))
 
 
 def _done(document: dict[str, Any], receipt: Any, *, as_json: bool) -> None:

@@ -62,6 +62,7 @@ def _add_commands() -> None:
         program,
         run,
         service,
+        status,
     )
 
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
@@ -82,6 +83,7 @@ def _add_commands() -> None:
     bench.app.command("dispute", epilog=bench_dispute.EPILOG)(bench_dispute.dispute)
     app.add_typer(economics.app, name="economics")
     app.add_typer(service.app, name="service")
+    app.command("status", epilog=status.EPILOG)(status.status)
     app.command("explain", epilog=explain.EPILOG)(explain.explain)
     app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor)
     app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)

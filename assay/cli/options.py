@@ -16,6 +16,7 @@ from assay.settings import Settings, resolve
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money moves.")]
+WhoOption = Annotated[str | None, typer.Option("--address", metavar="ADDRESS", help="Whose; your key's unless given.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; send nothing.")]
 
 CHAIN: Final = ("rpc_url",)

@@ -10,7 +10,7 @@ from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Digest, Round
-from assay_ledger.rounds.records import AttestationRecord
+from assay_ledger.rounds.records import AttestationRecord, RunState
 
 KINDS = {
     DutyKind.WORK: "commitment",
@@ -31,7 +31,7 @@ def ticket_document(reader: RunReader, number: TicketId) -> Document:
     return {
         "ticket": int(number),
         "owner": hexed(owner_of(reader, number)),
-        "status": ticket_status(reader, number),
+        "status": ticket_status(reader.state, number),
         "shift": number % reader.run.charter.economics.shifts,
         "from": None if held is None else held.from_,
         "until": None if held is None or not held.until else held.until,
@@ -64,9 +64,9 @@ def owner_of(reader: RunReader, number: TicketId) -> bytes:
     return reader.money.ticket_owners[number]
 
 
-def ticket_status(reader: RunReader, number: TicketId) -> str:
+def ticket_status(state: RunState, number: TicketId) -> str:
     """What became of a ticket, in a word."""
-    registry, now = reader.state.books.registry, reader.state.head.timestamp
+    registry, now = state.books.registry, state.head.timestamp
     held = registry.tickets.get(number)
     if held is None:
         return "reclaimed"

@@ -60,6 +60,8 @@ class Money:
         """What fines took of each ticket."""
         self.duty_fines: list[duties.DutyFined] = []
         """Misses and absences that were proven."""
+        self.leaving_after: dict[Address, int] = {}
+        """The chain time, in seconds, after which an account may withdraw what it asked out."""
         self._locks: dict[bytes, tuple[Address, int]] = {}
         self._paying: payments.WorkPaid | payments.OpeningPaid | None = None
         """What the escrow's next payment is for: the vault moves it after the event that says so."""
@@ -75,6 +77,10 @@ class Money:
     def of(self, who: Address) -> Account:
         """The figures of an address; zeros for a stranger."""
         return self.accounts.get(who, Account())
+
+    def locks_of(self, who: Address) -> dict[Digest, int]:
+        """The locks of an account that hold anything, in the order in which they were made."""
+        return {Digest(name): amount for name, (owner, amount) in self._locks.items() if owner == who and amount}
 
     def on_event(self, event: Event) -> None:
         """Books one event."""
@@ -131,6 +137,7 @@ class Money:
             case vault.ExitRequested():
                 account.free -= event.amount
                 account.leaving += event.amount
+                self.leaving_after[event.owner] = event.not_before
             case vault.Withdrawn():
                 account.leaving -= event.amount
                 account.withdrawn += event.amount

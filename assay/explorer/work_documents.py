@@ -12,7 +12,7 @@ from assay.protocol.rounds.terms import NEVER, GenerationStatus, WorkStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round
 from assay_ledger.agents.money_keeper import epoch_of
-from assay_ledger.rounds.records import OpeningRecord, WorkRecord
+from assay_ledger.rounds.records import OpeningRecord, RunState, WorkRecord
 
 
 def run_document(reader: RunReader) -> Document:
@@ -273,7 +273,7 @@ def tenure_document(reader: RunReader, number: int) -> Document:
         "holder": hexed(t.holder),
         "from": int(t.from_),
         "until": None if t.until == NEVER else t.until,
-        "status": tenure_status(reader, number),
+        "status": tenure_status(reader.state, number),
         "lock": wei(0 if t.released or t.convicted_at else reader.run.charter.economics.seat_lock),
         "unsettled": t.unsettled,
         "open_games": t.games,
@@ -287,9 +287,9 @@ def tenure_document(reader: RunReader, number: int) -> Document:
     }
 
 
-def tenure_status(reader: RunReader, number: int) -> str:
+def tenure_status(state: RunState, number: int) -> str:
     """What became of a tenure, in a word."""
-    t = reader.state.books.tenures.existing(number)
+    t = state.books.tenures.existing(number)
     if t.convicted_at:
         return "convicted"
     if t.fee_gone and t.until != NEVER:

@@ -8,7 +8,7 @@ from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.ids import Node
-from assay.protocol.rounds.terms import NEVER, GenerationStatus, Presence
+from assay.protocol.rounds.terms import NEVER, GenerationStatus, Presence, Tenure
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Round
 from assay_ledger.agents.keeping import GRACE_S, Task, wait
@@ -189,11 +189,16 @@ def _seats(view: RunView) -> Iterator[Task]:
     for number, tenure in view.tenures_of(view.me):
         if tenure.until == NEVER or tenure.released or tenure.unsettled or tenure.games or tenure.accusations:
             continue
-        last, at = Round(tenure.until - 1), view.now
-        hangs = tenure.from_ < tenure.until and not tenure.convicted_at
-        if hangs and view.presence(last, tenure.seat) is Presence.UNKNOWN:
-            at = max(view.commit_until(last), view.hold_until(last, view.rules.place(tenure.seat)[0])) + 1
-        yield Task(at, ReleaseTenure(number))
+        yield Task(release_at(view, tenure), ReleaseTenure(number))
+
+
+def release_at(view: RunView, tenure: Tenure) -> int:
+    """From which chain time on, in seconds, the locks of a tenure are free that has ended and owes nothing."""
+    last = Round(tenure.until - 1)
+    hangs = tenure.from_ < tenure.until and not tenure.convicted_at
+    if hangs and view.presence(last, tenure.seat) is Presence.UNKNOWN:
+        return max(view.commit_until(last), view.hold_until(last, view.rules.place(tenure.seat)[0])) + 1
+    return view.now
 
 
 def _audits(view: RunView) -> Iterator[Task]:

@@ -1,0 +1,166 @@
+"""`assay status`: what a key has in a run, when it gets it back, and what it must do by when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import typer
+from eth_utils.address import to_checksum_address
+
+from assay.amounts import tokens
+from assay.cli.common import address_asked, open_round_run, print_json
+from assay.cli.options import RUN, JsonOption, WhoOption, with_settings
+from assay.durations import duration
+from assay.explorer.documents import Document, wei
+from assay.protocol.types import Address
+from assay.settings import Settings
+from assay_ledger.rounds.run import Run
+from assay_ledger.rounds.view import RunView
+
+EPILOG = (
+    'Example: assay status --address 0xabc... --json  ->  {"stake", "locks", "leaving", "seats", "tickets", '
+    '"next_deadline", "earned", "income", ...}; amounts are wei as strings, times seconds of chain time.'
+)
+
+
+@with_settings(*RUN, "key", "keys_dir")
+def status(settings: Settings, who: WhoOption = None, as_json: JsonOption = False) -> None:
+    """All that a key has in a run: stake, locks and when they end, duties, pay, shares; needs no password."""
+    address = address_asked(settings, who)
+    document = document_of(open_round_run(settings), address)
+    if as_json:
+        print_json(document)
+        return
+    for line in lines(document):
+        typer.echo(line)
+
+
+def document_of(run: Run, who: Address) -> Document:
+    """What an address has, owes and earns in a run, at its newest block."""
+    from assay.explorer.reader import RunReader
+    from assay.status.account import money_of, status_of
+
+    ask = run.chain.ask
+    with RunReader(run).reading() as reader:
+        claimable = {"0x" + token.hex(): ask(run.revenue.claimable(token, who)) for token in run.charter.revenue_tokens}
+        view = RunView(run.charter, run.facts, who, reader.state)
+        found = status_of(view, money_of(reader, who, claimable))
+    coins = int(run.chain.read(lambda: run.chain.w3.eth.get_balance(to_checksum_address(who))))
+    return found | {"wallet": {"coins": wei(coins), "tokens": wei(ask(run.token.balance_of(who)))}}
+
+
+def lines(document: Document) -> Iterator[str]:
+    """The same for people, amounts in tokens."""
+    now = document["now"]
+    who = to_checksum_address(document["address"])
+    yield f"{who} in the {document['phase']} run {document['run']}, chain time {now}"
+    if not document["known"]:
+        yield f"It has no part in this run; `assay run can-join --address {who}` says what one would take."
+    due = document["next_deadline"]
+    yield f"Next deadline: {_deadline(due, now)}" if due else "Next deadline: none"
+    yield from _section("Stake", list(_stake(document, now)))
+    yield from _section("Locks", [_lock(lock, now) for lock in document["locks"]])
+    yield from _section("Seats", [_seat(seat) for seat in document["seats"]])
+    yield from _section("Tickets", [_ticket(ticket, now) for ticket in document["tickets"]])
+    yield from _section("Earned", list(_earned(document["earned"], now)))
+    yield from _section("Income", list(_income(document["income"] or {})))
+    yield from _section("Then", [(_deadline(later, now),) for later in document["deadlines"][1:]])
+
+
+def when(at: int, now: int) -> str:
+    """A chain time as people read it; `at` is the first second in which something can be done."""
+    return "now" if at <= now else f"in {duration(at - now)} (chain time {at})"
+
+
+def _section(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Aligned rows under a title; nothing where there are none."""
+    if not rows:
+        return
+    yield title
+    widths = [max(len(row[k]) for row in rows if k < len(row)) for k in range(max(map(len, rows)))]
+    for row in rows:
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+
+
+def _amount(wei_text: str) -> str:
+    return tokens(int(wei_text))
+
+
+def _deadline(due: Document, now: int) -> str:
+    left = due["until"] - now
+    return f"{due['text']} (within {duration(left)}, until chain time {due['until']})"
+
+
+def _stake(document: Document, now: int) -> Iterator[tuple[str, ...]]:
+    for name, amount in document["stake"].items():
+        yield name, _amount(amount)
+    leaving = document["leaving"]
+    if leaving is not None:
+        yield "asked out", _amount(leaving["amount"]), f"can be withdrawn {when(leaving['ends_at'], now)}"
+    yield "in the wallet", _amount(document["wallet"]["tokens"]), f"and {_amount(document['wallet']['coins'])} coins"
+
+
+def _lock(lock: Document, now: int) -> tuple[str, ...]:
+    name = {"seat": "seat, tenure", "seat fee": "seat fee, tenure", "root": "root, generation"}
+    kind = name.get(lock["kind"], lock["kind"])
+    said = []
+    if lock["lost_after"] is not None and lock["lost_after"] < now:
+        said.append("is lost: it was not revealed in time")
+    elif lock["ends_at"] is not None:
+        said.append(f"can end {when(lock['ends_at'], now)}")
+    if lock["waits_for"] is not None:
+        said.append(f"waits for {lock['waits_for']}")
+    if lock["not_before"] is not None:
+        said.append(f"not before {when(lock['not_before'], now).removeprefix('in ')}")
+    if lock["lost_after"] is not None and lock["lost_after"] >= now:
+        said.append(f"burns after chain time {lock['lost_after']}")
+    return f"{kind} {lock['number'] or ''}".rstrip(), _amount(lock["amount"]), "; ".join(said)
+
+
+def _seat(seat: Document) -> tuple[str, ...]:
+    until = "" if seat["until"] is None else f" to {seat['until'] - 1}"
+    since = "" if seat["since"] is None else f" (began at chain time {seat['since']})"
+    owes = f"{seat['commitments']} commitments, {seat['unsettled']} not settled"
+    for name, word in (("open_games", "games"), ("open_accusations", "accusations")):
+        owes += f", {seat[name]} open {word}" if seat[name] else ""
+    kept = f"seat {seat['seat']}, tenure {seat['tenure']}", seat["status"]
+    return *kept, f"rounds from {seat['from']}{until}{since}", owes
+
+
+def _ticket(ticket: Document, now: int) -> tuple[str, ...]:
+    if ticket["until"] is not None:
+        span = f"counts until chain time {ticket['until']}" if ticket["until"] > now else "counts no more"
+    else:
+        span = f"counts {when(ticket['since'], now)}" if ticket["since"] > now else f"counts since {ticket['since']}"
+    owes = f"{ticket['findings']} findings, {ticket['obligations']} obligations"
+    owes += f", {ticket['secrets_owed']} secrets owed" if ticket["secrets_owed"] else ""
+    owes += f", short of {_amount(ticket['missing'])}" if ticket["missing"] != "0" else ""
+    return f"ticket {ticket['ticket']}", ticket["status"], span, owes
+
+
+def _earned(earned: Document, now: int) -> Iterator[tuple[str, ...]]:
+    for name in ("pay", "wages", "merges", "won", "lost", "shares", "pending", "claimed"):
+        yield name, _amount(earned[name])
+    for grant in earned["vesting"]:
+        yield "vesting", _amount(grant["amount"]), f"shares vest {when(grant['ends_at'], now)}"
+    for token, amount in earned["claimable"].items():
+        yield "claimable", _amount(amount), f"of {token}: `assay ledger claim`"
+    unpaid = earned["unpaid"]
+    for name, most, what in (
+        ("commitments", "pay_at_most", "if they stand"),
+        ("findings", "wages_at_most", "once they are settled"),
+    ):
+        if unpaid[name]:
+            yield "not paid yet", _amount(unpaid[most]), f"at most, for {unpaid[name]} {name}, {what}"
+
+
+def _income(income: Document) -> Iterator[tuple[str, ...]]:
+    if "per_round_at_most" in income:
+        shares = _amount(income["shares_per_round_at_most"])
+        yield (
+            "a round",
+            _amount(income["per_round_at_most"]),
+            f"tokens and {shares} shares at most, for whole commitments",
+        )
+    if "per_finding" in income:
+        yield "a finding", _amount(income["per_finding"]), f"tokens and {_amount(income['shares_per_finding'])} shares"
