@@ -117,8 +117,8 @@ def _say_status(settings: Settings, role: str, address: str | None, *, as_json: 
     from assay_ledger.agents.heartbeat import read_heartbeats
     from assay_ledger.rounds.index import RunIndex
 
-    the_run = open_round_run(settings)
     wanted = None if address is None else Address(parse_address(address))
+    the_run = open_round_run(settings)
     known = {wanted} if wanted is not None else RunIndex(the_run).sync().participants()
     beats = read_heartbeats(open_blobs(settings), the_run.address, known)
     rows = [

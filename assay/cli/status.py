@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import typer
 from eth_utils.address import to_checksum_address
@@ -21,6 +22,9 @@ EPILOG = (
     'Example: assay status --address 0xabc... --json  ->  {"stake", "locks", "leaving", "seats", "tickets", '
     '"next_deadline", "earned", "income", ...}; amounts are wei as strings, times seconds of chain time.'
 )
+
+ALWAYS_SHOWN: Final = ("pay", "wages", "shares", "pending")
+"""What was earned is said of these though it be nothing."""
 
 
 @with_settings(*RUN, "key", "keys_dir")
@@ -53,7 +57,7 @@ def lines(document: Document) -> Iterator[str]:
     """The same for people, amounts in tokens."""
     now = document["now"]
     who = to_checksum_address(document["address"])
-    yield f"{who} in the {document['phase']} run {document['run']}, chain time {now}"
+    yield f"{who} in run {document['run']} ({document['phase']}), chain time {now}"
     if not document["known"]:
         yield f"It has no part in this run; `assay run can-join --address {who}` says what one would take."
     due = document["next_deadline"]
@@ -140,7 +144,8 @@ def _ticket(ticket: Document, now: int) -> tuple[str, ...]:
 
 def _earned(earned: Document, now: int) -> Iterator[tuple[str, ...]]:
     for name in ("pay", "wages", "merges", "won", "lost", "shares", "pending", "claimed"):
-        yield name, _amount(earned[name])
+        if earned[name] != "0" or name in ALWAYS_SHOWN:
+            yield name, _amount(earned[name])
     for grant in earned["vesting"]:
         yield "vesting", _amount(grant["amount"]), f"shares vest {when(grant['ends_at'], now)}"
     for token, amount in earned["claimable"].items():

@@ -72,7 +72,8 @@ def _rounds(view: RunView) -> Iterator[OwnDeadline]:
                 yield OwnDeadline("commitment", view.commit_until(newest), f"{text}: {cost}")
     for round_ in recent(view):
         there = seen(view, round_)
-        if not (there.is_position and there.is_alive and view.is_mask_closed(round_)):
+        # In the mask's last second a word can be sent: its block comes later.
+        if not (there.is_position and there.is_alive and there.mask_at <= view.now):
             continue
         generation = round_ + 1
         if not there.spoke:

@@ -17,7 +17,7 @@ from assay.protocol.rounds.terms import NEVER, GenerationStatus, Tenure
 from assay.protocol.rounds.ticket_types import ticket_lock
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Digest
-from assay_ledger.agents.keeper import release_at
+from assay_ledger.agents.keeper import is_obliged, release_at
 from assay_ledger.rounds.records import OpeningRecord
 from assay_ledger.rounds.view import RunView
 from assay_verifier.ticket_keeping import HeldTicket, owed_calls
@@ -101,17 +101,13 @@ def seat_end(view: RunView, number: int, tenure: Tenure) -> LockEnd:
     """Of a tenure's lock and fee (`release` in Tenures.sol)."""
     if tenure.until == NEVER:
         return LockEnd(waits_for="the seat to be left: its actor leaves it once the run is over")
-    is_stopped = view.state.money.is_stopped
-    waits = [f"game {game}" for game in _games_of(view, number)] if tenure.games else []
-    if tenure.games and not waits:
-        waits = [_count(tenure.games, "game")]
-    if not is_stopped and tenure.accusations:
-        waits.append(_count(tenure.accusations, "accusation"))
-    if not is_stopped and tenure.unsettled:
-        waits.append(f"{_count(tenure.unsettled, 'commitment')} to be settled")
-    if waits:
-        return LockEnd(waits_for=" and ".join(waits))
-    return LockEnd(ends_at=view.now if is_stopped else release_at(view, tenure))
+    if not is_obliged(view, tenure):
+        return LockEnd(ends_at=release_at(view, tenure))
+    waits = [f"game {game}" for game in _games_of(view, number)] or [_count(tenure.games, "game")][: tenure.games]
+    if not view.state.money.is_stopped:
+        waits += [_count(tenure.accusations, "accusation")][: tenure.accusations]
+        waits += [f"{_count(tenure.unsettled, 'commitment')} to be settled"][: tenure.unsettled]
+    return LockEnd(waits_for=" and ".join(waits))
 
 
 def ticket_end(view: RunView, records: ViewRecords, held: HeldTicket) -> LockEnd:

@@ -187,17 +187,26 @@ def _seats(view: RunView) -> Iterator[Task]:
                     yield Task(view.commit_until(round_) + 1 + wait(view, number), Evict(number, round_))
                     break
     for number, tenure in view.tenures_of(view.me):
-        if tenure.until == NEVER or tenure.released or tenure.unsettled or tenure.games or tenure.accusations:
+        if tenure.until == NEVER or tenure.released or is_obliged(view, tenure):
             continue
         yield Task(release_at(view, tenure), ReleaseTenure(number))
+
+
+def is_obliged(view: RunView, tenure: Tenure) -> bool:
+    """Whether something that is not over holds the locks of a tenure: in a run that was stopped only a game does."""
+    audited = tenure.unsettled or tenure.accusations
+    return bool(tenure.games or (audited and not view.state.money.is_stopped))
 
 
 def release_at(view: RunView, tenure: Tenure) -> int:
     """From which chain time on, in seconds, the locks of a tenure are free that has ended and owes nothing."""
     last = Round(tenure.until - 1)
-    hangs = tenure.from_ < tenure.until and not tenure.convicted_at
+    hangs = tenure.from_ < tenure.until and not (tenure.convicted_at or view.state.money.is_stopped)
     if hangs and view.presence(last, tenure.seat) is Presence.UNKNOWN:
-        return max(view.commit_until(last), view.hold_until(last, view.rules.place(tenure.seat)[0])) + 1
+        committed_until = view.commit_until(last)
+        if view.work(last, tenure.seat) is None:
+            return committed_until + 1
+        return max(committed_until, view.hold_until(last, view.rules.place(tenure.seat)[0])) + 1
     return view.now
 
 

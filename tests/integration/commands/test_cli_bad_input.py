@@ -14,6 +14,7 @@ import pytest
 from assay_ledger.chain.node import Anvil
 
 ADDRESS = "0x" + "11" * 20
+ROLES = ("solver", "verifier", "whistleblower")
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,29 @@ def test_no_run_no_store_no_key_named(tmp_path: Path, node: Anvil) -> None:
     _check(_assay(tmp_path, "run", "show", "--rpc-url", node.url), 3, "RunMissing")
     _check(_assay(tmp_path, "run", "list", "--rpc-url", node.url), 3, "StoreMissing")
     _check(_assay(tmp_path, "run", "post", "--rpc-url", node.url, "--store", str(tmp_path / "s")), 3, "KeyNotNamed")
+
+
+@pytest.mark.parametrize("words", [("status",), *((role, "status") for role in ROLES)])
+def test_a_status_that_cannot_be_had_says_why_and_ends_in_no_traceback(
+    tmp_path: Path, node: Anvil, words: tuple[str, ...]
+) -> None:
+    asked, store = (*words, "--address", ADDRESS, "--json"), str(tmp_path / "s")
+    there = {"ASSAY_RUN": ADDRESS, "ETH_RPC_URL": node.url, "ASSAY_STORE": store}
+    down = there | {"ETH_RPC_URL": "http://127.0.0.1:1"}
+    cases = (
+        ((*words, "--address", "0x12", "--json"), there, 2, "AddressInvalid"),
+        (asked, {"ETH_RPC_URL": node.url}, 3, "RunMissing"),
+        (asked, down, 4, "NodeUnreachable"),
+        (asked, there, 6, "NotARun"),
+    )
+    for typed, environment, exit_code, code in cases:
+        done = _assay(tmp_path, *typed, **environment)
+        _check(done, exit_code, code)
+        assert json.loads(done.stdout)["error"]["code"] == code
+
+
+def test_a_status_of_nobody_is_asked_for_wrongly(tmp_path: Path, node: Anvil) -> None:
+    _check(_assay(tmp_path, "status", "--run", ADDRESS, "--rpc-url", node.url), 2, "AddressMissing")
 
 
 def test_a_wrong_password_and_one_that_nobody_can_type(tmp_path: Path, node: Anvil) -> None:

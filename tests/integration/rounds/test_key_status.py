@@ -15,6 +15,8 @@ from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from assay.status.account import OwnMoney, status_of, withdraw_at
 from assay.status.locks import challenge_lock, game_lock
+from assay_ledger.agents import keeper
+from assay_ledger.agents.round_actions import ReleaseTenure
 from assay_ledger.index.records import GameRecord
 from tests.harness.rounds.samples import ETHER, mark
 from tests.harness.rounds.told_money import ToldMoneyWorld
@@ -129,6 +131,8 @@ def test_after_a_stop_only_games_hold_the_locks_of_a_seat(world: ToldMoneyWorld)
     assert world.wind_down() == ""
     leave(world, who)
     assert lock(world, who, "seat")["ends_at"] == world.now
+    (task,) = [task for task in keeper.tasks(world.view(who)) if isinstance(task.action, ReleaseTenure)]
+    assert task.at == world.now, "its actor takes it back"
     assert status(world, who)["deadlines"] == [] and status(world, who)["income"] is None
     assert int(status(world, who)["earned"]["unpaid"]["pay_at_most"]) == 0
     assert world.release(who) == ""
@@ -188,28 +192,39 @@ def test_a_seat_that_committed_must_speak_seal_and_open_in_time(world: ToldMoney
     assert due(world, who, "merge") == [world.view(who).merge_until(Round(0))]
 
 
+def called(world: ToldMoneyWorld) -> TicketId:
+    """A ticket that the newest epoch calls, which has its seed: the first that calls anybody."""
+    for _ in range(4):
+        world.seed()
+        for ticket in world.view(STRANGER).called_tickets(world.epoch):
+            return ticket
+        world.close_epoch()
+    raise AssertionError("nobody is called")
+
+
 def test_a_call_is_due_to_its_deadline_and_a_missed_one_owes_its_secret(world: ToldMoneyWorld) -> None:
     world.start()
-    world.seed()
-    view = world.view(STRANGER)
-    ticket = next(view.called_tickets(0))
-    who, until = world.run.tickets.owner_of(ticket), world.run.duties.epochs[0].deadline
+    ticket, until = called(world), world.run.duties.epochs[-1].deadline
+    who = world.run.tickets.owner_of(ticket)
     world.at(until)
     assert due(world, who, "call") == [until] and due(world, who, "secret") == []
-    world.close_epoch()
+    world.at(until + 1)
     assert due(world, who, "call") == []
+    repeats = world.epoch
+    while world.epoch == repeats:
+        # Nobody opened: the epoch waits once more, and calls again.
+        world.close_epoch()
     assert status(world, who)["tickets"][0]["secrets_owed"] == 1
     world.seed()
-    assert due(world, who, "secret") == [world.run.duties.epochs[1].deadline]
+    assert due(world, who, "secret") == [world.run.duties.epochs[-1].deadline]
 
 
 def test_a_call_that_was_opened_is_due_no_more(world: ToldMoneyWorld) -> None:
     world.start()
-    world.seed()
-    ticket = next(world.view(STRANGER).called_tickets(0))
+    ticket = called(world)
     who = world.run.tickets.owner_of(ticket)
-    world.at(world.run.duties.epochs[0].deadline)
-    assert world.open_call(ticket) == ""
+    world.at(world.run.duties.epochs[-1].deadline)
+    assert len(due(world, who, "call")) == 1 and world.open_call(ticket) == ""
     assert due(world, who, "call") == []
 
 
