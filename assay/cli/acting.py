@@ -98,6 +98,12 @@ def bring(run: Run, keys: ActorKeys, amount: str | None, *, seats: int = 0, tick
         )
 
 
+def bring_nothing(run: Run, keys: ActorKeys) -> None:
+    """Who leaves brings nothing: says what is in the vault."""
+    has = stake_in_vault(run, keys.address)
+    talk.print(f"in the vault: {tokens(has.free)} tokens free, {tokens(has.locked)} locked; takes on nothing new")
+
+
 def make(
     kind: MakeAgent,
     run: Run,

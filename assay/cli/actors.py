@@ -1,4 +1,4 @@
-"""`assay solver|verifier|whistleblower start|status`: the actors as processes."""
+"""`assay solver|verifier|whistleblower start|leave|status`: the actors as processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Annotated
 import platformdirs
 import typer
 
-from assay.cli import acting, ranks
+from assay.cli import acting, leaving, ranks
 from assay.cli.beacons import WORDS
 from assay.cli.common import (
     check_run_code,
@@ -38,7 +38,10 @@ whistleblower = typer.Typer(no_args_is_help=True, help="Audit as a verifier does
 
 DEMO_PANEL = "For demonstrations"
 EXAMPLE = "Example: assay {role} start --run 0xabc... --key {role}-1 --data-dir ./{role}-1"
-
+EXAMPLE_LEAVE = (
+    "Example: assay {role} leave --run 0xabc... --key {role}-1 --data-dir ./{role}-1 --json  ->  "
+    '{{"free", "locked": [{{"what", "amount", "waits_for", "not_before"}}]}}, then assay ledger unstake, withdraw'
+)
 
 DepositOption = Annotated[
     str | None,
@@ -98,6 +101,29 @@ def _serve_auditor(settings: Settings, role: str, tickets: int, deposit: str | N
     _serve(settings, role, load, partial(acting.bring, amount=deposit, tickets=tickets))
 
 
+@solver.command("leave", epilog=EXAMPLE_LEAVE.format(role="solver"))
+@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
+def leave_solver(settings: Settings, as_json: JsonOption = False, _device: DeviceOption = None) -> None:
+    """Give the seat up once that costs no fee, do what is still owed, and get both locks back."""
+    _serve(settings, "solver", lambda: acting.load_solver("none"), acting.bring_nothing, leave=True, as_json=as_json)
+
+
+def _leave_of(role: str) -> Callable[..., None]:
+    """The command by which an auditor leaves."""
+
+    @with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
+    def leave(settings: Settings, as_json: JsonOption = False, _device: DeviceOption = None) -> None:
+        """Retire all tickets, answer what they are still called for, and get their stakes back."""
+        load = partial(acting.load_auditor, "none", 1, reports=role == "whistleblower")
+        _serve(settings, role, load, acting.bring_nothing, leave=True, as_json=as_json)
+
+    return leave
+
+
+for _role, _app in (("verifier", verifier), ("whistleblower", whistleblower)):
+    _app.command("leave", epilog=EXAMPLE_LEAVE.format(role=_role))(_leave_of(_role))
+
+
 def _status_of(role: str) -> Callable[..., None]:
     """The command that lists the actors of a role."""
 
@@ -153,10 +179,14 @@ def _serve(
     role: str,
     load: Callable[[], acting.MakeAgent],
     bring: Callable[[Run, ActorKeys], None],
+    *,
+    leave: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Runs an agent until it is done, Ctrl-C or SIGTERM; a started transaction is always finished.
 
-    `load` gives the role's class with its options, `bring` puts its stake into the vault.
+    `load` gives the role's class with its options, `bring` puts its stake into the vault. `leave`: it takes on nothing
+    new, and ends when nothing of its own is locked.
     """
     from assay_ledger.agents.heartbeat import HeartbeatWriter
     from assay_ledger.deployment.places import beacon_name
@@ -168,6 +198,8 @@ def _serve(
         return
     store, run, keys = open_blobs(settings), open_round_run(settings), unlock_key(settings)
     check_run_code(run, settings)
+    if leave:
+        leaving.refuse_beside_another(store, run.address, keys.address)
     folder = settings.data_dir or default_data_dir(role, keys.name)
     talk.print(f"{role} {keys.account.address} in run 0x{run.address.hex()}; journal in {folder}")
     stop = threading.Event()
@@ -189,11 +221,21 @@ def _serve(
         talk.print(f"what is drawn comes from {WORDS[beacon_name(run.charter.beacon)]}", markup=False)
     take_long_turns()
     with ranks.leading(place) as compute:
-        acting.make(kind, run, keys, store, folder, settings.relays, compute).run(stop)
-    if signal.SIGINT in received:
+        agent = acting.make(kind, run, keys, store, folder, settings.relays, compute)
+        if leave:
+            agent.leaving, agent.on_rest = True, leaving.TellsWaits(role)
+        agent.run(stop)
+    # A script must not take a leave that was cut short for one that is over, whatever the signal was.
+    is_interrupted = signal.SIGINT in received or (leave and stop.is_set())
+    if is_interrupted:
         talk.print(f"stopped; the same command goes on where it was, as long as {folder} is there", soft_wrap=True)
+    else:
+        talk.print("stopped" if stop.is_set() else "done: nothing is left to do in this run")
+    left = leaving.say_what_is_left(agent, run, role)
+    if as_json:
+        print_json(left)
+    if is_interrupted:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
-    talk.print("stopped" if stop.is_set() else "done: nothing is left to do in this run")
 
 
 def default_data_dir(role: str, name: str) -> Path:

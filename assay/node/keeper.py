@@ -148,6 +148,8 @@ def waits_for_people(view: RunView, living: frozenset[Address]) -> bool:
     jumps from one to the next would reach the day on which the run is wound down.
     """
     books = view.books
+    if _is_anybody_leaving(view, living):
+        return False
     if view.state.money.phase is RunPhase.FUNDING:
         # Tickets that were registered and do not count yet are what time alone brings.
         tickets = books.registry.tickets.values()
@@ -158,6 +160,13 @@ def waits_for_people(view: RunView, living: frozenset[Address]) -> bool:
         is_stuck = not view.state.unsettled and any(wait.needs_people for wait in waits(view))
         return is_stuck or not is_manned
     return False
+
+
+def _is_anybody_leaving(view: RunView, living: frozenset[Address]) -> bool:
+    """Whether a lock of somebody who runs comes back by time alone: those who leave wait for no one who joins."""
+    tenures, tickets = view.books.tenures.tenures.values(), view.books.registry.tickets.values()
+    seats = any(t.until != NEVER and not (t.released or t.convicted_at) and t.holder in living for t in tenures)
+    return seats or any(t.until and not t.convicted_at and t.owner in living for t in tickets)
 
 
 def _mine(chain: Chain, head: Head, timestamp: int) -> Moved:

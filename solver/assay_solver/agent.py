@@ -14,6 +14,7 @@ from assay.protocol.types import Digest, Round, Seat, Wei
 from assay.training.long_runs import LongRun
 from assay.training.long_trace import LongTrace
 from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.money_keeper import has_unpaid_openings
 from assay_ledger.agents.node_merges import NodeMerges, seal_salt
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.index.computing import Computation, RecheckMismatch
@@ -82,7 +83,8 @@ class Solver(Worker):
         """See ActorLoop: no round will open, or it leaves, and nothing of its seats is open any more."""
         mine = view.tenures_of(self.me)
         if self.leaving or (view.is_over and self.deadline is None):
-            return all(t.released or t.convicted_at for _, t in mine) and not view.open_games()
+            is_out = all(t.released or t.convicted_at for _, t in mine) and not view.open_games()
+            return is_out and not has_unpaid_openings(view)
         return False
 
     def handlers(self) -> Handlers[RunView]:

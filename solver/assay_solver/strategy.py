@@ -14,6 +14,7 @@ from assay.protocol.rounds.terms import GenerationStatus, Tenure
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents import keeping, patience
+from assay_ledger.agents.leaving import costs_no_fee
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.rounds import nodes
 from assay_ledger.rounds.records import OpeningRecord
@@ -150,19 +151,14 @@ def _seat(view: RunView, own: OwnRounds) -> Iterator[Choice]:
     elif (
         view.state.money.is_ended
         or (view.is_over and _is_work_over(view, tenure[1]))
-        or (own.leaving and _is_work_done(view, tenure[1]))
+        or (own.leaving and costs_no_fee(view, tenure[1]))
     ):
         yield LeaveTenure(tenure[0])
 
 
-def _is_work_done(view: RunView, tenure: Tenure) -> bool:
-    """Whether leaving costs no fee: this round's commitment is made, or the tenure has not begun."""
-    return view.round is None or view.round < tenure.from_ or tenure.last == view.round + 1
-
-
 def _is_work_over(view: RunView, tenure: Tenure) -> bool:
     """Whether staying serves nothing in a run whose last round was opened."""
-    return _is_work_done(view, tenure) or view.round is None or view.now > view.commit_until(view.round)
+    return costs_no_fee(view, tenure) or view.round is None or view.now > view.commit_until(view.round)
 
 
 def _work(view: RunView, own: OwnRounds) -> Iterator[Choice]:

@@ -19,7 +19,7 @@ from assay_ledger.agents import patience
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.loop import RunStore
-from assay_ledger.agents.money_keeper import is_owed
+from assay_ledger.agents.money_keeper import has_unpaid_openings, is_owed
 from assay_ledger.agents.round_actions import Choice, RoundAction
 from assay_ledger.index.computing import Compute, RecheckMismatch
 from assay_ledger.keys.keystore import ActorKeys
@@ -160,7 +160,9 @@ class ReplayingAgent(Agent):
         """See ActorLoop: it leaves, or the run is over and owes it nothing, and no stake of its tickets is left."""
         gone = all(t.convicted_at for _, t in view.tickets_of(self.me)) and not view.open_games()
         over = view.is_over or view.state.money.is_ended
-        return gone and (self.leaving or (over and self.deadline is None))
+        if self.leaving:
+            return gone and not has_unpaid_openings(view)
+        return gone and over and self.deadline is None
 
     def _is_leaving(self, view: RunView) -> bool:
         """Whether it was told to leave, or the run has nothing more to audit and owes it nothing.

@@ -112,7 +112,7 @@ class ActorLoop(ABC, Generic[V, A]):
         self.deadline: int | None = None
         """The next chain time that this actor waits for, as of its last idle step."""
         self.leaving = False
-        """Take on nothing new; finish what was begun."""
+        """Take on nothing new; finish what was begun, and get back what it locked."""
         self._fee_cap = fee_cap
         self._clock = clock
         self._on_progress = on_progress
@@ -313,12 +313,17 @@ class ActorLoop(ABC, Generic[V, A]):
         self.deadline = min(times, default=None)
         self._idle_at = head
         asks_again = [p for p in self._parked.values() if p.asks_again]
+        outbox = self.chain.outbox(self.account)
+        is_in_flight = bool(outbox.in_flight)
         if not asks_again:
             # What is still in flight now was sent for something that is over.
-            self.chain.outbox(self.account).cancel(self._fee_cap)
+            outbox.cancel(self._fee_cap)
         waits = any(p.times < PATIENCE for p in asks_again)
         if waits:
             self._resting, self._doing = Activity.BUSY, "waiting for the store"
+        elif self.leaving and is_in_flight:
+            # A seat that an earlier process asked for may still be taken: nobody would be there to work in it.
+            self._resting, self._doing = Activity.BUSY, "waiting for its transactions"
         elif self.is_finished(view):
             self._resting, self._doing = Activity.DONE, "finished"
         else:

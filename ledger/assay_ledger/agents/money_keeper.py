@@ -150,8 +150,18 @@ def _debts(view: RunView) -> Iterator[Task]:
             yield Task(view.now + (wait(view, ticket) if debt.to is None else 0), CollectFine(ticket, number))
 
 
+def has_unpaid_openings(view: RunView) -> bool:
+    """Whether a root that this actor opened is final, and waits for its pay alone."""
+    is_running = view.state.money.phase is RunPhase.RUNNING
+    return is_running and any(opener.who == view.me for opener, _ in _payable(view))
+
+
 def _openings(view: RunView) -> Iterator[Task]:
-    """Openings of final roots that hold no lock any more."""
+    yield from (task for _, task in _payable(view))
+
+
+def _payable(view: RunView) -> Iterator[tuple[nodes.OpeningOwner, Task]]:
+    """Openings of final roots that hold no lock any more, and whose they are."""
     final_at = view.state.final_at
     for (node, party), record in view.state.openings.items():
         opening, generation = view.books.generations.openings[node, party], record.generation
@@ -164,7 +174,7 @@ def _openings(view: RunView) -> Iterator[Task]:
             at = max(record.at + view.rules.challenge, final_at[generation])
             # Above 64 seats openings are counted, so that none is paid while another may come.
             at = at if view.rules.by_seats else max(at, view.merge_until(Round(generation - 1)))
-            yield Task(at + 1 + late, SettleOpening(node, party))
+            yield opener, Task(at + 1 + late, SettleOpening(node, party))
 
 
 def _rounds(view: RunView) -> Iterator[Task]:

@@ -147,3 +147,14 @@ def test_a_run_that_has_ended_waits_for_nothing(world: ToldMoneyWorld) -> None:
     world.gather()
     assert world.cancel(world.sponsor) == ""
     assert told(world) == {} and not waits_for(world)
+
+
+def test_time_goes_on_for_somebody_who_leaves_a_run_that_waits_for_people(world: ToldMoneyWorld) -> None:
+    who = world.add_person(10**5 * ETHER)
+    ticket = world.add_ticket(who)
+    living = frozenset({who})
+    world.at(world.now + world.charter.timing.seasoning)
+    assert waits_for(world, living)
+    retire = lambda: world.run.tickets.retire(who, ticket, world.now)  # noqa: E731
+    assert world.do(retire, "Tickets", "retire", ticket, who=who) == ""
+    assert not waits_for(world, living) and waits_for(world)

@@ -1,0 +1,135 @@
+"""What an actor says of what it has locked: while it leaves, when it is stopped, and when everything is out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from assay.amounts import tokens
+from assay.cli.common import talk
+from assay.durations import duration
+from assay.protocol.errors import ConfigError, UnavailableError
+from assay_ledger.agents.heartbeat import EVERY_S, Activity, read_heartbeats
+from assay_ledger.agents.leaving import StillLocked, still_locked
+from assay_ledger.rounds.view import RunView
+
+if TYPE_CHECKING:
+    from assay.protocol.types import Address
+    from assay_ledger.agents.agent import Agent
+    from assay_ledger.rounds.run import Run
+    from assay_ledger.store.blobs import SlotStore
+
+ALIVE_WITHIN_S: Final = 2 * EVERY_S
+"""Whoever lives renews its heartbeat within this time."""
+
+LOOK_S: Final = 0.25
+
+LATER_S: Final = 3600
+"""A time is said again if it has moved so far: it moves a little with every epoch."""
+
+
+class ActorRunning(ConfigError):
+    """A process of this key works in this run."""
+
+    remedy = "Stop it (Ctrl-C), then leave with its --data-dir."
+
+
+def _say(text: str) -> None:
+    talk.print(text, markup=False, soft_wrap=True)
+
+
+def refuse_beside_another(
+    slots: SlotStore,
+    run: Address,
+    me: Address,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Waits until it is sure that no process of this key is at work. Raises ActorRunning, StoreUnreachable.
+
+    Attack on oneself: one process takes tickets and seats as fast as the other gives them back, or answers for it from
+    another folder. A folder's journal holds off only who works in the same one.
+    """
+    first = read_heartbeats(slots, run, [me]).get(me)
+    end = clock() + ALIVE_WITHIN_S
+    # Only a counter that grows shows a process: one that was killed leaves its last word.
+    while first is not None and first.activity is not Activity.DONE and clock() < end:
+        sleep(LOOK_S)
+        now = read_heartbeats(slots, run, [me]).get(me)
+        if now is not None and now.counter > first.counter and now.activity is not Activity.DONE:
+            raise ActorRunning(
+                f"A {now.role} of this key is at work in this run ({now.doing or now.activity.value}): it would take "
+                "again what this one gives back."
+            )
+
+
+class TellsWaits:
+    """Says of each lock what it waits for and until when, once until it waits for something else or much longer."""
+
+    def __init__(self, role: str, say: Callable[[str], None] = _say) -> None:
+        self._role, self._say = role, say
+        self._said: dict[str, tuple[str, int | None]] = {}
+
+    def __call__(self, view: RunView) -> None:
+        new = [lock for lock in still_locked(view, self._role) if self._is_news(lock)]
+        for text, _ in lines(new, view.now):
+            self._say(text)
+        self._said |= {lock.what: (lock.waits, lock.not_before) for lock in new}
+
+    def _is_news(self, lock: StillLocked) -> bool:
+        waits, not_before = self._said.get(lock.what, ("", None))
+        return lock.waits != waits or (lock.not_before or 0) > (not_before or 0) + LATER_S
+
+
+def lines(locked: Iterable[StillLocked], now: int) -> list[tuple[str, StillLocked]]:
+    """Locks in words, those that wait for the same together; each line with the first of its locks."""
+    alike: dict[tuple[str, str, int | None], list[StillLocked]] = {}
+    for lock in locked:
+        alike.setdefault((lock.role, lock.waits, lock.not_before), []).append(lock)
+    found = []
+    for (_, waits, at), those in alike.items():
+        when = (
+            "" if at is None else "; now" if at <= now else f"; in {duration(at - now)} of chain time at the earliest"
+        )
+        holds, wait = ("holds", "waits") if len(those) == 1 else ("hold", "wait")
+        what, amount = ", ".join(lock.what for lock in those), tokens(sum(lock.amount for lock in those))
+        found.append((f"{what} {holds} {amount} tokens and {wait} for {waits}{when}", those[0]))
+    return found
+
+
+def say_what_is_left(agent: Agent, run: Run, role: str) -> dict[str, Any]:
+    """Says what the vault holds of an actor that ends, and the commands that get it out; the same as a document.
+
+    Never raises what a node is at fault for: the actor has ended.
+    """
+    try:
+        view, free = agent.see(), run.chain.ask(run.vault.free(agent.me))
+    except UnavailableError as error:
+        _say(f"what is locked cannot be read now: {error.message} `assay {role} leave` gets it out.")
+        return {"free": None, "locked": None}
+    locked = still_locked(view, role)
+    for text, lock in lines(locked, view.now):
+        _say(f"{text}: `assay {command(lock, role)} leave`")
+    if not locked:
+        _say(f"nothing is locked: {paid_out_by(free, run.charter.timing.exit)}")
+    elif free:
+        _say(f"{tokens(free)} tokens are free: {paid_out_by(free, run.charter.timing.exit)}")
+    return {
+        "free": free,
+        "locked": [
+            {"what": k.what, "amount": k.amount, "waits_for": k.waits, "not_before": k.not_before} for k in locked
+        ],
+    }
+
+
+def command(lock: StillLocked, role: str) -> str:
+    """The role whose command gets a lock out: tickets are a whistleblower's where one says so."""
+    return role if lock.role == "verifier" and role != "solver" else lock.role
+
+
+def paid_out_by(free: int, exit_s: int) -> str:
+    """How stake that nothing locks gets out of the vault."""
+    if not free:
+        return "nothing of yours is in the run's vault"
+    return f"`assay ledger unstake {tokens(free)}`, and {duration(exit_s)} of chain time later `assay ledger withdraw`"

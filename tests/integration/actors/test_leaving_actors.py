@@ -1,0 +1,133 @@
+"""Honest actors leave at the worst moments: what they say is locked is what the vault holds, and all comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from assay.protocol.rounds.terms import NEVER
+from assay.protocol.types import Round
+from assay.sponsor.charters import AuditRates
+from assay_ledger.agents.leaving import still_locked
+from assay_ledger.agents.money_keeper import winds_down_at
+from assay_ledger.rounds.view import RunView
+from assay_solver.agent import Solver
+from assay_solver.cheats import solver_cheat_named
+from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.actors.world import SharedChain
+
+RATES = AuditRates(audit_ppm=1_000_000, capacity=10, shifts=5, drawn_bounty_ppm=1_000_000)
+"""One ticket a shift, which is drawn for every commitment."""
+
+
+class Leave:
+    """Some actors of a run that leave from now on, and what they say of their locks."""
+
+    def __init__(self, made: WholeRun, names: Sequence[str]) -> None:
+        self.made, self.names = made, names
+        self.times: dict[str, dict[str, int]] = {name: {} for name in names}
+        for name in names:
+            made.players[name].agent.leaving = True
+
+    def is_over(self, _: RunView) -> bool:
+        """Whether all are out; checks what they say on the way."""
+        over, locks = True, self.made.locks()
+        for name in self.names:
+            agent, view = self.made.players[name].agent, self.made.players[name].agent.see()
+            said = still_locked(view, "solver" if isinstance(agent, Solver) else "verifier")
+            held = sum(amount for owner, amount in locks.values() if owner == agent.me)
+            # Refunds of moves come out of a bond while its game lasts.
+            bonds = sum(lock.amount for lock in said if "bond" in lock.what)
+            assert 0 <= sum(lock.amount for lock in said) - held < (bonds or 1), (name, said)
+            for what in set(self.times[name]) - {lock.what for lock in said}:
+                at, is_stopped = self.times[name].pop(what), view.state.money.is_stopped
+                assert at <= view.now or is_stopped, f"{name} said that {what} comes back later than it did"
+            self.times[name] |= {lock.what: lock.not_before for lock in said if lock.not_before is not None}
+            over = over and agent.is_finished(view)
+            assert agent.is_finished(view) <= (held == 0)
+        return over
+
+
+def gained(made: WholeRun, name: str) -> int:
+    """What an actor has free more than it brought, in wei."""
+    return made.free(made.address(name)) - made.players[name].brought
+
+
+def staffed(made: WholeRun) -> None:
+    """Two honest solvers and two honest auditors whose tickets count."""
+    for name in ("ada", "bob"):
+        made.solver(name)
+    made.auditor("vera", tickets=3)
+    made.auditor("viktor", tickets=2)
+    made.enrol()
+
+
+EVERYBODY = ("ada", "bob", "vera", "viktor")
+
+
+def test_who_leaves_before_its_commitment_commits_first_and_keeps_its_fee(stage: SharedChain, tmp_path: Path) -> None:
+    made = new_whole_run(stage, tmp_path, seats=2, rounds=6, rates=RATES)
+    staffed(made)
+    made.fund()
+    made.launch()
+    made.settle(lambda view: view.round == 1 and not view.works(Round(1)))
+    leave = Leave(made, EVERYBODY)
+    (lock,) = still_locked(made.players["ada"].agent.see(), "solver")
+    assert "its commitment to round 1" in lock.waits and lock.not_before == made.view.commit_until(Round(1))
+    view = made.settle(leave.is_over)
+    assert view.round is not None and view.round < 5 and len(view.works(Round(1))) == 2
+    assert not any(t.fee_gone for t in view.books.tenures.tenures.values())
+    pay, e = made.run.charter.price + made.run.charter.economics.merge_pay, made.run.charter.economics
+    works = len(view.works(view.round))
+    assert [gained(made, name) for name in ("ada", "bob")] == [pay * (view.round + (works == 2))] * 2
+    assert [gained(made, name) for name in ("vera", "viktor")] == [
+        len(made.wages(name)) * e.wage for name in ("vera", "viktor")
+    ]
+    assert not made.view.books.registry.tickets and not made.fines("vera") + made.fines("viktor")
+
+
+def test_who_leaves_amid_accusations_and_games_pursues_them_first(stage: SharedChain, tmp_path: Path) -> None:
+    made = new_whole_run(stage, tmp_path, seats=2, rounds=3, rates=RATES)
+    made.solver("ada")
+    made.solver("mallory", solver_cheat_named("false-step", 0))
+    made.auditor("vera", tickets=3)
+    made.auditor("viktor", tickets=2)
+    made.enrol()
+    made.fund()
+    made.launch()
+    made.settle(lambda view: bool(view.state.accusations))
+    leave = Leave(made, ("ada", "vera", "viktor"))
+    view = made.settle(leave.is_over)
+    (game,) = view.games.values()
+    assert game.defender == made.address("mallory") and game.verdict is not None
+    assert game.verdict.loser == game.defender
+    accuser = next(name for name in ("vera", "viktor") if made.address(name) == game.challenger)
+    assert gained(made, accuser) > made.run.charter.economics.seat_lock * 99 // 100
+    assert all(gained(made, name) >= 0 for name in ("ada", "vera", "viktor"))
+    assert not made.fines("vera") + made.fines("viktor")
+
+
+def test_who_leaves_before_the_run_opens_gets_all_back(stage: SharedChain, tmp_path: Path) -> None:
+    made = new_whole_run(stage, tmp_path, seats=2, rates=RATES)
+    staffed(made)
+    view = made.settle(Leave(made, EVERYBODY).is_over)
+    assert all(t.until != NEVER and t.released for t in view.books.tenures.tenures.values())
+    assert [gained(made, name) for name in EVERYBODY] == [0] * 4
+
+
+@pytest.mark.parametrize("end", ["cancelled", "wound down"])
+def test_who_leaves_a_stopped_run_gets_all_back(end: str, stage: SharedChain, tmp_path: Path) -> None:
+    made = new_whole_run(stage, tmp_path, seats=2, rounds=6, rates=RATES)
+    staffed(made)
+    if end == "cancelled":
+        made.chain.send(stage.sponsor, made.run.escrow.cancel())
+    else:
+        made.fund()
+        made.launch()
+        view = made.settle(lambda view: view.round == 1)
+        made.chain.rpc("evm_mine", hex(winds_down_at(view)))
+    view = made.settle(Leave(made, EVERYBODY).is_over)
+    assert view.state.money.is_stopped and not view.books.registry.tickets
+    assert all(gained(made, name) >= 0 for name in EVERYBODY)

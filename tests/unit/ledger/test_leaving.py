@@ -1,0 +1,91 @@
+"""What somebody who leaves is told, and that nobody leaves beside a process of the same key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from eth_account import Account
+
+from assay.cli.leaving import ALIVE_WITHIN_S, LATER_S, ActorRunning, TellsWaits, lines, refuse_beside_another
+from assay.protocol.types import Address, Wei
+from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
+from assay_ledger.agents.leaving import StillLocked
+from assay_ledger.chain.client import address_of
+from assay_ledger.store.blobs import BlobStore, open_store
+from tests.harness.clocks import MovedClock
+
+RUN = Address(b"\x07" * 20)
+TOKEN = 10**18
+
+
+class LaterClock(MovedClock):
+    """A clock that a sleep moves, and on which another process lives as long as it is told."""
+
+    def __init__(self, writer: HeartbeatWriter, lives: bool) -> None:
+        super().__init__()
+        self.writer, self.lives = writer, lives
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        if self.lives:
+            self.writer.beat()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> BlobStore:
+    return open_store(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("activity", "lives", "is_refused"),
+    [(Activity.IDLE, True, True), (Activity.IDLE, False, False), (Activity.DONE, True, False)],
+)
+def test_who_leaves_is_refused_while_a_process_of_its_key_lives(
+    activity: Activity, lives: bool, is_refused: bool, store: BlobStore
+) -> None:
+    account = Account.create()
+    clock = LaterClock(HeartbeatWriter(store, account, RUN, "verifier", lambda: clock.now), lives)
+    clock.writer.report(7, activity, 1000, "waiting")
+    clock.writer.beat()
+    if is_refused:
+        with pytest.raises(ActorRunning, match="verifier of this key"):
+            refuse_beside_another(store, RUN, address_of(account), clock, clock.sleep)
+    else:
+        refuse_beside_another(store, RUN, address_of(account), clock, clock.sleep)
+    # One that was killed is waited for as long as a living one may be silent, one that said its last word not at all.
+    assert (clock.now >= ALIVE_WITHIN_S) == (activity is Activity.IDLE and not lives)
+    refuse_beside_another(store, RUN, address_of(Account.create()), clock, clock.sleep)
+
+
+def ticket(number: int, waits: str = "its epochs", at: int | None = 200) -> StillLocked:
+    return StillLocked("verifier", f"ticket {number}", Wei(3 * TOKEN), waits, at)
+
+
+def test_locks_that_wait_for_the_same_are_said_in_one_line() -> None:
+    seat = StillLocked("solver", "seat 4", Wei(TOKEN // 2), "its audits", None)
+    assert [text for text, _ in lines([ticket(1), seat, ticket(2), ticket(3, at=90)], 100)] == [
+        "ticket 1, ticket 2 hold 6 tokens and wait for its epochs; in 1 min 40 s of chain time at the earliest",
+        "seat 4 holds 0.5 tokens and waits for its audits",
+        "ticket 3 holds 3 tokens and waits for its epochs; now",
+    ]
+
+
+def test_a_wait_is_said_once_until_it_is_another_or_much_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    locked: list[StillLocked] = []
+    said: list[str] = []
+    monkeypatch.setattr("assay.cli.leaving.still_locked", lambda *_: locked)
+    view = type("Seen", (), {"now": 100})()
+    tells = TellsWaits("verifier", said.append)
+
+    def count(*now: StillLocked) -> int:
+        locked[:], before = now, len(said)
+        tells(view)
+        return len(said) - before
+
+    assert [count(ticket(1)), count(ticket(1)), count(ticket(1, at=200 + LATER_S))] == [1, 0, 0]
+    assert [count(ticket(1, at=201 + LATER_S)), count(ticket(1, at=150)), count(ticket(1, "its wages", None))] == [
+        1,
+        0,
+        1,
+    ]
