@@ -100,7 +100,7 @@ def _known(view: RunView, challenges: Mapping[Digest, int]) -> Iterator[tuple[Di
 def seat_end(view: RunView, number: int, tenure: Tenure) -> LockEnd:
     """Of a tenure's lock and fee (`release` in Tenures.sol)."""
     if tenure.until == NEVER:
-        return LockEnd(waits_for="the seat to be left: its actor leaves it once the run is over")
+        return LockEnd(waits_for="the seat to be left: `assay solver leave`, or its actor once the run is over")
     if not is_obliged(view, tenure):
         return LockEnd(ends_at=release_at(view, tenure))
     waits = [f"game {game}" for game in _games_of(view, number)] or [_count(tenure.games, "game")][: tenure.games]
@@ -117,7 +117,7 @@ def ticket_end(view: RunView, records: ViewRecords, held: HeldTicket) -> LockEnd
         return LockEnd(waits_for=obliged) if held.obligations else LockEnd(ends_at=view.now)
     if not held.until:
         # Who retires it now waits as long as a new ticket waits until it counts.
-        text = "the ticket to be retired: its actor retires it once the run is over"
+        text = "the ticket to be retired: `assay verifier leave`, or its actor once the run is over"
         return LockEnd(waits_for=text, not_before=view.now + view.facts.tickets.seasoning)
     not_before = held.until if held.until > view.now else None
     if records.epochs[-1].start < held.until:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.protocol.rounds.epochs import last_drawn
-from assay.protocol.rounds.terms import NEVER, Presence, Tenure
+from assay.protocol.rounds.terms import NEVER, Tenure
 from assay.protocol.rounds.ticket_types import Ticket, TicketId
-from assay.protocol.types import Round, Wei
+from assay.protocol.types import Wei
+from assay_ledger.agents.keeper import release_at
 from assay_ledger.agents.money_keeper import epoch_of, unpaid_tickets
 from assay_ledger.rounds import nodes
 from assay_ledger.rounds.view import RunView
@@ -70,12 +71,8 @@ def _seat_waits(view: RunView, number: int, tenure: Tenure) -> tuple[str, int | 
         return "an accusation of its work, which is tried or lapses", None
     if tenure.unsettled:
         return "its commitments and openings, which are settled after their audits", _settled_at(view, number)
-    last = Round(tenure.until - 1)
-    hangs = tenure.from_ < tenure.until != NEVER and not tenure.convicted_at
-    if hangs and view.presence(last, tenure.seat) is Presence.UNKNOWN:
-        group = view.rules.place(tenure.seat)[0]
-        return f"the end of round {last}", max(view.commit_until(last), view.hold_until(last, group)) + 1
-    return "nothing but its release", view.now
+    at = release_at(view, tenure) if tenure.until != NEVER else view.now
+    return (f"the end of round {tenure.until - 1}", at) if at > view.now else ("nothing but its release", view.now)
 
 
 def _settled_at(view: RunView, number: int) -> int:
