@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import rfc8785
 
-from assay.bundle.errors import BundleMalformed
+from assay.bundle.errors import BundleMalformed, NumberTooLarge
 from assay.bundle.signed import MAX_RAW
 from assay.protocol.digests import ZERO
 from assay.protocol.game.state import Outcome, Verdict
@@ -114,9 +114,12 @@ class Bundle:
 
 
 def encode_bundle(bundle: Bundle) -> bytes:
-    """The file of a bundle with a verdict."""
+    """The file of a bundle with a verdict. Raises NumberTooLarge."""
     assert bundle.verdict is not None
-    return rfc8785.dumps(to_document(bundle))
+    try:
+        return rfc8785.dumps(to_document(bundle))
+    except rfc8785.IntegerDomainError as error:
+        raise NumberTooLarge(f"The bundle would hold a number that its format has not ({error}).") from None
 
 
 def to_document(bundle: Bundle) -> dict[str, Any]:
@@ -195,7 +198,11 @@ def decode_bundle(data: bytes) -> Bundle:
     )
     top.end()
     # One dispute, one file: two byte strings that say the same would have two digests.
-    if rfc8785.dumps(document) != data:
+    try:
+        is_canonical = rfc8785.dumps(document) == data
+    except rfc8785.CanonicalizationError as error:
+        raise BundleMalformed(f"The file holds what canonical JSON has not: {error}.") from None
+    if not is_canonical:
         raise BundleMalformed("The file is not written canonically (RFC 8785).")
     return bundle
 

@@ -23,6 +23,12 @@ class GameNotOver(UserError):
     remedy = "Wait for the verdict; `assay dispute follow` shows whose clock runs."
 
 
+class NumberTooLarge(UserError):
+    """A number of the chain does not fit into the numbers of canonical JSON, which end at 2^53 - 1."""
+
+    remedy = "Show the game from the chain itself: `assay dispute show`."
+
+
 class GameUnknown(UserError):
     """The run has no game of this number."""
 

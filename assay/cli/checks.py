@@ -248,7 +248,7 @@ def _chain(resolved: Resolved) -> Chain:
 def _rpc(resolved: Resolved) -> str:
     chain = _chain(resolved)
     head = chain.head()
-    return f"chain {chain.chain_id} at {resolved.settings.rpc_url}, block {head.number}"
+    return f"chain {chain.chain_id} at {chain.place}, block {head.number}"
 
 
 def _curves(resolved: Resolved) -> str:

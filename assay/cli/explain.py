@@ -75,7 +75,7 @@ def _print_holdings(settings: Settings, who: Address) -> None:
 
     run, address = open_round_run(settings), to_checksum_address(who)
     stake, ask = stake_in_vault(run, who), run.chain.ask
-    coins = int(run.chain.read(lambda: run.chain.w3.eth.get_balance(address)))
+    coins = run.chain.read(lambda: int(run.chain.w3.eth.get_balance(address)))
     held, shares = ask(run.token.balance_of(who)), ask(run.shares.balance_of(who))
     typer.echo(
         f"It holds {tokens(coins)} coins, {tokens(held)} tokens, {tokens(stake.free)} of free stake, "

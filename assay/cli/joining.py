@@ -76,7 +76,7 @@ def outlook_lines(run: Run, role: str, tickets: int) -> list[str]:
     again = f", {tokens(about.locks_again)} more if it is lost and taken again" if about.locks_again else ""
     work = "a whole commitment" if role == "solver" else "a replay"
     span = "round" if role == "solver" else "epoch"
-    coins = about.gas * int(run.chain.read(lambda: run.chain.w3.eth.gas_price))
+    coins = about.gas * run.chain.read(lambda: int(run.chain.w3.eth.gas_price))
     return [
         f"Taking {what} locks {tokens(about.locks)} tokens for all rounds{again}; a challenge locks "
         f"{tokens(about.challenge)} while it lasts: {tokens(about.advised)} are enough for all of it.",
@@ -113,7 +113,7 @@ def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: in
         reasons.append(
             f"{tokens(needed - free)} tokens of stake are missing (assay ledger stake {tokens(needed - free)})"
         )
-    if int(run.chain.read(lambda: run.chain.w3.eth.get_balance(to_checksum_address(who)))) == 0:
+    if run.chain.read(lambda: int(run.chain.w3.eth.get_balance(to_checksum_address(who)))) == 0:
         reasons.append("it has no coins to pay for gas")
     return reasons
 

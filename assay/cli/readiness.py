@@ -96,7 +96,7 @@ def check_profile(chain: Chain, profile: str) -> str:
     """
     if profile == "local" and not is_local(chain):
         raise UserError(
-            f"The chain at {chain.url} is no local one, and the terms of profile local are safe on no other.",
+            f"The chain at {chain.place} is no local one, and the terms of profile local are safe on no other.",
             code="UnfitProfile",
             remedy="Say which it is by --profile l1, op or arbitrum, or name a chain of `assay node start`.",
         )
@@ -105,8 +105,8 @@ def check_profile(chain: Chain, profile: str) -> str:
 
 def check_coins(chain: Chain, who: Address) -> str:
     """What an address has for gas. Raises FundsError (GasShort)."""
-    held = int(chain.read(lambda: chain.w3.eth.get_balance(to_checksum_address(who))))
-    price = int(chain.read(lambda: chain.w3.eth.gas_price))
+    held = chain.read(lambda: int(chain.w3.eth.get_balance(to_checksum_address(who))))
+    price = chain.read(lambda: int(chain.w3.eth.gas_price))
     if held < POST_GAS * price:
         address = to_checksum_address(who)
         remedy = f"`assay node fund {address}`." if is_local(chain) else f"Send coins to {address}."
@@ -132,5 +132,5 @@ def check_time(chain: Chain, store: BlobStore) -> str:
         return "the chain's own"
     since = kept_since(store, chain.url)
     if since is None or since > KEEPER_SILENT_S:
-        raise TimeNotKept(f"Nobody keeps the time of the local chain at {chain.url} by the store {store.location}.")
+        raise TimeNotKept(f"Nobody keeps the time of the local chain at {chain.place} by the store {store.location}.")
     return "kept by `assay node start`"

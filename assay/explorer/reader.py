@@ -102,15 +102,15 @@ class RunReader:
         """Chain time of a block in seconds."""
         if block not in self._times:
             chain = self.run.chain
-            self._times[block] = int(chain.read(lambda: chain.w3.eth.get_block(block))["timestamp"])
+            self._times[block] = chain.read(lambda: int(chain.w3.eth.get_block(block)["timestamp"]))
         return self._times[block]
 
     def gas_of(self, tx_hash: bytes) -> int:
         """Gas that a transaction used."""
         if tx_hash not in self._gas:
             chain = self.run.chain
-            receipt = chain.read(lambda: chain.w3.eth.get_transaction_receipt(HexBytes(tx_hash)))
-            self._gas[tx_hash] = int(receipt["gasUsed"])
+            name = HexBytes(tx_hash)
+            self._gas[tx_hash] = chain.read(lambda: int(chain.w3.eth.get_transaction_receipt(name)["gasUsed"]))
         return self._gas[tx_hash]
 
     def replay_of(self, game: GameRecord) -> ReplayedDispute:

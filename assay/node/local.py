@@ -28,7 +28,7 @@ def check_local(chain: Chain) -> None:
     """Raises NotALocalChain unless the chain is one that `assay node start`, or a demo, started."""
     version = str(chain.rpc("web3_clientVersion"))
     if not version.startswith(CLIENT):
-        raise NotALocalChain(f"The chain at {chain.url} is {version.split('/')[0]}, no local chain.")
+        raise NotALocalChain(f"The chain at {chain.place} is {version.split('/')[0]}, no local chain.")
 
 
 def is_local(chain: Chain) -> bool:

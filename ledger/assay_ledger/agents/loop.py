@@ -19,7 +19,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from web3.exceptions import Web3Exception
 from web3.types import TxReceipt
 
-from assay.protocol.errors import AssayError, InvariantError, UnavailableError
+from assay.protocol.errors import AssayError, InvariantError, RejectedError, UnavailableError
 from assay.protocol.types import Address
 from assay_ledger.agents.game_actions import describe
 from assay_ledger.agents.handlers import Handlers
@@ -201,8 +201,12 @@ class ActorLoop(ABC, Generic[V, A]):
                 while not stop.is_set():
                     try:
                         acted = self.step()
-                    except UnavailableError as error:
+                    except (UnavailableError, RejectedError) as error:
+                        # Refused while it only looked: a node that is behind knows less than the contract will.
                         _LOG.warning("%s", error.explain())
+                        acted = False
+                    except Web3Exception as error:
+                        _LOG.warning("The node did not answer as expected (%s).", type(error).__name__)
                         acted = False
                     if self._resting is Activity.DONE:
                         return
@@ -278,7 +282,7 @@ class ActorLoop(ABC, Generic[V, A]):
         except AssayError as error:
             self._park(actions[0], head, error)
         except Web3Exception as error:
-            lost = UnavailableError(f"The node did not answer as expected: {error}", code="RpcError")
+            lost = UnavailableError(f"The node did not answer as expected ({type(error).__name__}).", code="RpcError")
             self._park(actions[0], head, lost)
 
     def _park(self, action: A, head: Head, error: AssayError) -> None:

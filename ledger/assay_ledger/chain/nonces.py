@@ -6,7 +6,7 @@ The chain says what happened; the record says only what must be outbid. Source: 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -22,6 +22,7 @@ from web3.exceptions import ContractLogicError, TransactionNotFound, Web3RPCErro
 from web3.types import TxReceipt
 
 from assay.protocol.errors import AssayError, RejectedError, UnavailableError
+from assay_ledger.chain.answers import Failure, failure_of, wait_before
 from assay_ledger.chain.fees import (
     TIP_BLOCKS,
     TIP_FLOOR,
@@ -53,8 +54,11 @@ class Wire(Protocol):
     chain_id: int
     w3: Web3
     pace: PollPace
+    sleep: Callable[[float], None]
 
     def read(self, ask: Callable[[], T]) -> T: ...
+
+    def said(self, error: Exception) -> AssayError: ...
 
 
 LOST_ANSWERS: Final = 3
@@ -121,15 +125,14 @@ class Nonces:
         """The fees of the next block: by the fee history, and by the newest block where a node has none."""
         w3 = self._wire.w3
         base = self._wire.read(lambda: int(w3.eth.get_block("latest").get("baseFeePerGas", 0)))
-        rewards: Sequence[Sequence[int]] = ()
         try:
             history = self._wire.read(lambda: w3.eth.fee_history(TIP_BLOCKS, "latest", [TIP_PERCENTILE]))
             # It also names the base fee of the block to come, at most an eighth above.
             base = max(base, min(int(history["baseFeePerGas"][-1]), base * 9 // 8 + 1))
-            rewards = history.get("reward") or ()
-        except (AssayError, LookupError, TypeError, ValueError) as error:
+            return Market(base, tip_of(history.get("reward") or (), base, self._tip_floor))
+        except (AssayError, *NONSENSE) as error:
             _LOG.debug("no fee history: %s", error)
-        return Market(base, tip_of(rewards, base, self._tip_floor))
+        return Market(base, tip_of((), base, self._tip_floor))
 
     def settle(self, latest: int) -> None:
         """Forgets what the chain has taken."""
@@ -229,7 +232,7 @@ class Nonces:
         return Attempt(raw, call, offer)
 
     def _broadcast(self, raw: bytes) -> Answer:
-        for _ in range(LOST_ANSWERS):
+        for tried in range(1, LOST_ANSWERS + 1):
             try:
                 self._wire.w3.eth.send_raw_transaction(HexBytes(raw))
             except Web3RPCError as error:
@@ -237,10 +240,14 @@ class Nonces:
                 for words, answer in _ANSWERS:
                     if any(word in text for word in words):
                         return answer
-                raise rejection(error) from error
-            except (requests.RequestException, OSError, *NONSENSE):
-                continue
-            return Answer.TAKEN
+                if tried == LOST_ANSWERS or failure_of(error) is Failure.REFUSED:
+                    raise self._wire.said(error) from error
+                self._wire.sleep(wait_before(tried, error))
+            except (requests.RequestException, OSError, *NONSENSE) as error:
+                if tried < LOST_ANSWERS:
+                    self._wire.sleep(wait_before(tried, error))
+            else:
+                return Answer.TAKEN
         # The answers were lost, not necessarily the transaction: what becomes of the nonce decides.
         return Answer.TAKEN
 

@@ -18,6 +18,9 @@ SILENT_SHARE: Final = 16
 
 LEAST_S: Final = 0.05
 MOST_S: Final = 2.0
+BEHIND: Final = 4
+"""A head that is so little lower is one of another node behind the same URL, and says nothing about the pace."""
+
 SEEN: Final = 9
 """Intervals between new heads that count."""
 
@@ -33,7 +36,7 @@ class PollPace:
 
     def saw(self, number: int) -> None:
         """Notes the number of the newest block."""
-        if number == self._head:
+        if self._head is not None and self._head - BEHIND <= number <= self._head:
             return
         now = self._clock()
         if self._head is not None:

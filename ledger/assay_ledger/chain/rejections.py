@@ -30,9 +30,9 @@ def rejection(error: Exception, called: bytes = b"") -> AssayError:
     """
     data = getattr(error, "data", None)
     if isinstance(error, ContractCustomError | ContractLogicError) and isinstance(data, str) and data.startswith("0x"):
-        refused = _refusal(bytes.fromhex(data[2:]), called)
-        if refused is not None:
-            return refused
+        with suppress(ValueError):  # digits that are none
+            if (refused := _refusal(bytes.fromhex(data[2:]), called)) is not None:
+                return refused
     if isinstance(error, ContractPanicError):
         return RejectedError(f"The contract stopped: {error}.", code="Panic")
     text = str(error)
@@ -60,7 +60,7 @@ def _refusal(data: bytes, called: bytes) -> RejectedError | None:
     entry = (own or found)[0][1]
     try:
         decoded = abi_decode(get_abi_input_types(entry), data[4:])  # type: ignore[arg-type]
-    except DecodingError:
+    except (DecodingError, ValueError, OverflowError):
         return None
     names = [item["name"] or str(k) for k, item in enumerate(entry["inputs"])]
     values = {name: _plain(value) for name, value in zip(names, decoded, strict=True)}

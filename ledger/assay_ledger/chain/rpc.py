@@ -7,6 +7,7 @@ Source: docs/adr/0027-time-of-stores-and-nodes.md.
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -21,6 +22,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from web3 import HTTPProvider
 from web3.exceptions import Web3Exception
+from web3.types import RPCEndpoint
 
 from assay_ledger.json_input import is_deeper
 
@@ -200,4 +202,28 @@ def _body(response: requests.Response, most: int) -> bytes:
 
 def provider(url: str, seconds: float) -> HTTPProvider:
     """Web3's provider over such a session. `Chain.read` tries again; web3 does not besides."""
-    return HTTPProvider(url, session=TimedSession(seconds), exception_retry_configuration=None)
+    return _Provider(url, TimedSession(seconds))
+
+
+class _Provider(HTTPProvider):
+    def __init__(self, url: str, session: TimedSession) -> None:
+        super().__init__(url, session=session, exception_retry_configuration=None)
+        self._session = session
+
+    def _make_request(self, method: RPCEndpoint, request_data: bytes) -> bytes:
+        response = self._session.post(str(self.endpoint_uri), data=request_data, **self.get_request_kwargs())
+        if not (response.status_code in _WITH_ERROR and _is_error(response.content)):
+            response.raise_for_status()
+        return response.content
+
+
+_WITH_ERROR: Final = (400, 500)
+"""Statuses with which some gateways send what a node answers: a revert, or a range that is too large."""
+
+
+def _is_error(body: bytes) -> bool:
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and isinstance(document.get("error"), dict)

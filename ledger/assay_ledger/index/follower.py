@@ -1,6 +1,8 @@
 """Follows the events of some contracts, block by block, and starts again where a reorganization replaces blocks read.
 
 One query per new head over all contracts. Events of a run's own contracts are true by consensus; nothing else is read.
+Behind one URL are often several nodes, some a few blocks behind the one that named the head. Asked for a range they
+leave out what they do not have yet, without a word; so the newest blocks are asked for by their hashes.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from typing import Final
 
 from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
@@ -18,6 +21,9 @@ from assay_ledger.chain.client import Chain, Head
 from assay_ledger.chain.rpc import NONSENSE
 from assay_ledger.contract import Contract, Event, Logged
 from assay_ledger.index.games import BLOCKS_PER_QUERY
+
+TAIL: Final = 4
+"""Blocks that are read by hash: as many as nodes behind one URL are apart. Each but the first costs two requests."""
 
 Listener = Callable[[str, Logged[Event]], None]
 
@@ -87,7 +93,7 @@ class Follower(ABC):
         """Everything up to this head was applied."""
 
     def follow(self) -> None:
-        """Applies what is new: one request while there is no new block, two after each.
+        """Applies what is new: one request while there is no new block, two after each, and two for each more in TAIL.
 
         Raises UnavailableError, and what a listener raises. What a node did not answer, or answered without sense, or
         a listener did not take, in the middle of some blocks leaves nothing half read: it begins again from the first.
@@ -121,16 +127,36 @@ class Follower(ABC):
         if self._last is not None and hash_ == self._last[1]:
             return
         if self._last is not None and not self._continues(block, *self._last):
+            if number < self._last[0] and self.chain.has_block(self._last[1]):
+                return  # another node, which is behind
             self._restart()
-        while self._next <= number:
-            high = min(number, self._next + BLOCKS_PER_QUERY - 1)
-            logs = self.chain.logs(self._addresses, self._next, high)
-            self._is_applying = True
-            for log in logs:
-                self._apply(log)
-            self._next, self._is_applying = high + 1, False
+        tail = self._newest(block)
+        while self._next < tail[0][0]:
+            high = min(tail[0][0] - 1, self._next + BLOCKS_PER_QUERY - 1)
+            self._apply_all(self.chain.logs(self._addresses, self._next, high), high)
+        logs = [log for _, at in tail for log in self.chain.logs_of(self._addresses, at)]
+        self._apply_all(logs, number)
         self.reached(Head.of(block))
         self._last = number, hash_
+
+    def _newest(self, block: BlockData) -> list[tuple[int, bytes]]:
+        """Number and hash of the newest blocks that were not read, TAIL at most, the oldest first."""
+        tail = [(int(block["number"]), bytes(block["hash"]))]
+        while len(tail) < TAIL and tail[0][0] > self._next:
+            block = self.chain.block(bytes(block["parentHash"]))
+            if int(block["number"]) != tail[0][0] - 1:
+                raise ValueError(f"the parent of block {tail[0][0]} has the number {block['number']}")
+            tail.insert(0, (tail[0][0] - 1, bytes(block["hash"])))
+        return tail
+
+    def _apply_all(self, logs: Sequence[LogReceipt], last: int) -> None:
+        """All logs of the blocks from the next one to `last`."""
+        if any(not self._next <= log["blockNumber"] <= last for log in logs):
+            raise ValueError("a log of a block that was not asked for")
+        self._is_applying = True
+        for log in logs:
+            self._apply(log)
+        self._next, self._is_applying = last + 1, False
 
     def _continues(self, block: BlockData, last: int, hash_: bytes) -> bool:
         """Whether the last block read is still part of the chain that ends in `block`."""

@@ -1,0 +1,193 @@
+"""What a node's failure means, decided in one place: ask again, ask for less, or say it.
+
+Public nodes stand behind load balancers and limits of requests; each provider words them differently. No failure of a
+node is evidence about anybody, so all that is left over is an UnavailableError.
+Source: docs/nodes.md.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+from urllib.parse import urlsplit
+
+import requests
+from eth_abi.exceptions import DecodingError
+from requests.exceptions import InvalidHeader, InvalidSchema, InvalidURL, MissingSchema
+from web3.exceptions import (
+    BlockNotFound,
+    ContractLogicError,
+    MethodUnavailable,
+    TimeExhausted,
+    TransactionNotFound,
+    Web3Exception,
+    Web3RPCError,
+)
+
+from assay_ledger.chain.rpc import NONSENSE, AnswerRefused
+
+WAIT_MOST_S: Final = 5.0
+"""The longest single wait, whatever a Retry-After says: the clock of a game runs meanwhile."""
+
+NONSENSE_FOR_S: Final = 2.0
+"""HTML for JSON is a server that restarts, or a URL that is none of a node: the one passes, the other is soon said."""
+
+LAGGING_FOR_S: Final = 4.0
+"""So long a node behind a load balancer may be behind the one that named the block; a block that is gone stays gone."""
+
+_FIRST_WAIT_S: Final = 0.1
+_BACKOFF_MOST_S: Final = 2.0
+_DOUBLINGS: Final = 6
+_AGAIN_STATUS: Final = (408, 425, 429)
+"""Of HTTP's 4xx those that pass; the others (no such key, no such path) stay as they are."""
+
+
+_LEAST_KEY: Final = 8
+"""Shorter words in a URL (`v3`, `mainnet`) are in other sentences too."""
+
+
+class Failure(Enum):
+    """What a failed request calls for."""
+
+    OVERLOADED = "no answer, or not now"
+    """Asked again as long as reads are retried."""
+    LAGGING = "the block is not there yet"
+    NONSENSE = "no answer of a node"
+    TOO_MUCH = "more than the node gives at once"
+    """Asked for in parts where it has parts."""
+    REFUSED = "an answer, however often it is asked"
+
+
+_WORDS: Final = (
+    (
+        r"header not found|header for hash not found|missing trie node|unknown block|block not found|cannot be found"
+        r"|block .*not (yet )?(available|found)|state .*not available|no state available|beyond current head"
+        r"|after last (accepted )?block|future block",
+        Failure.LAGGING,
+    ),
+    (
+        r"block range|range (is )?too (large|wide|big)|more than \d+ (results|logs|blocks)|too many (results|logs)"
+        r"|query returned more than|response size|result size|(exceed\w*|up to) .*\bblocks?\b.*range|max(imum)? range"
+        r"|log response size|limited to .* blocks",
+        Failure.TOO_MUCH,
+    ),
+    (
+        r"(?<!gas )limit exceeded|rate.?limit|too many requests|(request|daily|usage) (count|limit)|throttl|capacity"
+        r"|compute units|execution aborted|time(d)?.?out|try again|temporar|overload|\bbusy\b|unavailable"
+        r"|internal (server )?error|bad gateway",
+        Failure.OVERLOADED,
+    ),
+)
+"""In the order in which they are looked for: a range may also be beyond the head, and a limit one of results."""
+
+_WORDED: Final = tuple((re.compile(words), failure) for words, failure in _WORDS)
+_CODES: Final = {-32005: Failure.OVERLOADED, 429: Failure.OVERLOADED, -32097: Failure.OVERLOADED}
+"""EIP-1474's limit, HTTP's own as some gateways pass it on, and a gateway's rate limit."""
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What the failure of one request calls for."""
+    match error:
+        case AnswerRefused():
+            return Failure.TOO_MUCH
+        case requests.HTTPError():
+            status = 0 if error.response is None else error.response.status_code
+            if status == 413:
+                return Failure.TOO_MUCH
+            return Failure.REFUSED if 400 <= status < 500 and status not in _AGAIN_STATUS else Failure.OVERLOADED
+        case MissingSchema() | InvalidSchema() | InvalidURL() | InvalidHeader():
+            return Failure.REFUSED
+        case requests.RequestException() | OSError():
+            return Failure.OVERLOADED
+        case ContractLogicError() | MethodUnavailable() | TransactionNotFound() | TimeExhausted() | DecodingError():
+            # What a contract answers does not change by asking; one that returns nothing is another contract.
+            return Failure.REFUSED
+        case BlockNotFound():
+            return Failure.LAGGING
+        case Web3Exception():
+            return _failure_said(error)
+        case _ if isinstance(error, NONSENSE):
+            return Failure.NONSENSE
+    return Failure.REFUSED
+
+
+def _failure_said(error: Web3Exception) -> Failure:
+    said = str(error).lower()
+    named = next((failure for words, failure in _WORDED if words.search(said)), None)
+    if named is None and isinstance(error, Web3RPCError):
+        return _CODES.get(_code(error), Failure.REFUSED)
+    return named or Failure.NONSENSE
+
+
+def _code(error: Web3RPCError) -> int:
+    told = error.rpc_response.get("error") if isinstance(error.rpc_response, dict) else None
+    code = told.get("code") if isinstance(told, dict) else None
+    return code if isinstance(code, int) else 0
+
+
+def patience_with(failure: Failure, seconds: float) -> float:
+    """How long a request that fails so is asked again, where reads are retried for so many seconds."""
+    match failure:
+        case Failure.OVERLOADED:
+            return seconds
+        case Failure.LAGGING:
+            return min(seconds, LAGGING_FOR_S)
+        case Failure.NONSENSE:
+            return min(seconds, NONSENSE_FOR_S)
+        case Failure.TOO_MUCH | Failure.REFUSED:
+            return 0.0
+
+
+def wait_before(tried: int, error: BaseException, spread: Callable[[], float] = random.random) -> float:
+    """Seconds until a request that failed `tried` times is sent again: what the node asks for, else twice the last."""
+    backoff = min(_FIRST_WAIT_S * 2 ** min(tried - 1, _DOUBLINGS), _BACKOFF_MOST_S)
+    # Actors that were refused together must not come back together.
+    return float(min(max(backoff * (0.5 + spread() / 2), retry_after(error)), WAIT_MOST_S))
+
+
+def retry_after(error: BaseException) -> float:
+    """Seconds that a response asks its client to stay away; 0 where it does not, or names a date."""
+    if not isinstance(error, requests.HTTPError) or error.response is None:
+        return 0.0
+    said = str(error.response.headers.get("Retry-After", ""))
+    return float(said) if said.isdecimal() and said.isascii() and len(said) < 10 else 0.0
+
+
+def reason(error: BaseException) -> str:
+    """In a few words, for a sentence: never the URL, which may hold a key."""
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"HTTP {error.response.status_code}"
+    if isinstance(error, Web3RPCError):
+        told = error.rpc_response.get("error") if isinstance(error.rpc_response, dict) else None
+        return str(told.get("message") if isinstance(told, dict) else error)[:120]
+    return type(error).__name__
+
+
+def redacted(url: str) -> str:
+    """A URL as it may be shown: scheme, host and port. Keys stand in all other parts."""
+    try:
+        parts = urlsplit(url)
+        port = "" if parts.port is None else f":{parts.port}"
+    except ValueError:
+        return "(a URL that cannot be read)"
+    if not parts.scheme or not parts.hostname:
+        return "(a URL without a host)"
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    has_more = parts.path.strip("/") or parts.query or parts.fragment
+    return f"{parts.scheme}://{host}{port}" + ("/..." if has_more else "")
+
+
+def without_keys(text: str, url: str) -> str:
+    """What a node said, with what only its user should know of its URL taken out: some nodes repeat it."""
+    try:
+        parts = urlsplit(url)
+        secrets = {url, parts.username or "", parts.password or "", *re.split(r"[/&=?#]", url.partition("://")[2])}
+        secrets -= {parts.netloc, parts.hostname or ""}
+    except ValueError:
+        return "..."
+    for secret in sorted((s for s in secrets if len(s) >= _LEAST_KEY), key=len, reverse=True):
+        text = text.replace(secret, "...")
+    return text
