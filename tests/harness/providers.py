@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import urllib.request
@@ -23,8 +24,9 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Answer = Callable[[list[Any], Callable[..., Any]], Reply]
-"""Makes a reply of a call's parameters; its second argument asks the node, with these parameters or others."""
+Answer = Callable[[list[Any], Callable[..., Any]], "Reply | None"]
+"""Makes a reply of a call's parameters; its second argument asks the node, with these parameters or others. None
+leaves it to the node."""
 
 
 def said(result: object) -> Reply:
@@ -47,6 +49,18 @@ def changed(edit: Callable[[Any], Any]) -> Answer:
         return said(result if kept is None else kept)
 
     return answer
+
+
+def every(n: int, answer: Answer | Reply) -> Answer:
+    """Each nth call is answered so."""
+    calls = itertools.count(1)
+
+    def maybe(params: list[Any], ask: Callable[..., Any]) -> Reply | None:
+        if next(calls) % n:
+            return None
+        return answer if isinstance(answer, Reply) else answer(params, ask)
+
+    return maybe
 
 
 class ProviderNode:
@@ -87,7 +101,7 @@ class ProviderNode:
         def ask(*params: Any) -> Any:
             return json.loads(self._forward(json.dumps(call | {"params": params}).encode()))["result"]
 
-        return answer(call["params"], ask)
+        return answer(call["params"], ask) or Reply(self._forward(body))
 
     def _forward(self, body: bytes) -> bytes:
         request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
