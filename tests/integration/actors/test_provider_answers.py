@@ -27,9 +27,16 @@ class DefendedGame:
     """A game that ada defends, over a provider of her own."""
 
     made: WholeRun
-    run: Run
     provider: ProviderNode
     game_id: int
+
+    def begin(self) -> Agent:
+        """Her process starts anew, with nothing in flight that a test before this one took back."""
+        self.made.players["ada"].agent.close()
+        (self.made.folder / "ada" / "outbox.jsonl").unlink(missing_ok=True)
+        # What is asked of a client is that it waits; that it waits in real time is tested elsewhere.
+        chain = Chain(self.provider.url, sleep=lambda seconds: time.sleep(min(seconds, 0.005)))
+        return again(self.made, "ada", run=Run(chain, self.made.run.address, self.made.run.first_block))
 
     @property
     def is_answered(self) -> bool:
@@ -41,10 +48,7 @@ class DefendedGame:
 def defended(disputed: WholeRun) -> Iterator[DefendedGame]:
     with ProviderNode(disputed.stage.node.url) as provider, aside(disputed):
         game = Puppet(disputed).challenge()
-        # What is asked of a client is that it waits; that it waits in real time is tested elsewhere.
-        chain = Chain(provider.url, sleep=lambda seconds: time.sleep(min(seconds, 0.005)))
-        run = Run(chain, disputed.run.address, disputed.run.first_block)
-        yield DefendedGame(disputed, run, provider, game)
+        yield DefendedGame(disputed, provider, game)
         provider.turn()
 
 
@@ -75,7 +79,7 @@ def check_moves(defended: DefendedGame, answer: Answer | Reply, times: int, meth
     """Ada's loop begins, the provider answers so for so many calls, and she moves all the same."""
     with aside(defended.made):
         defended.provider.turn()
-        agent = again(defended.made, "ada", run=defended.run)
+        agent = defended.begin()
         older_than[0] = defended.made.chain.head().number
         defended.provider.turn(answer, times, methods)
         start = time.monotonic()
@@ -83,7 +87,9 @@ def check_moves(defended: DefendedGame, answer: Answer | Reply, times: int, meth
             while not defended.is_answered:
                 assert not loop.error, f"the loop ended: {loop.error[0]!r}"
                 assert time.monotonic() - start < MOVED_IN_S, "no move"
-                loop.stop.wait(0.02)
+                # What a node refused is tried again at a later block.
+                defended.made.chain.rpc("evm_mine")
+                loop.stop.wait(0.1)
             assert defended.provider.answered
         assert not loop.error
         defended.provider.turn()

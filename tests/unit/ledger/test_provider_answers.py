@@ -188,6 +188,15 @@ def test_a_node_that_repeats_the_key_is_not_quoted(provider: ProviderNode, path:
     provider.turn()
 
 
+def test_a_call_is_one_request(provider: ProviderNode, made: WaitingChain) -> None:
+    """Providers count requests."""
+    provider.turn()
+    made.chain.ask(BALANCE)
+    assert [method for method, _ in provider.asked] == ["eth_call"]
+    provider.turn(changed(lambda block: block | {"extraData": "0x" + "00" * 97}), methods=["eth_getBlockByNumber"])
+    assert made.chain.head().number >= 0, "as chains of proof of authority have it"
+
+
 # --- the number of a chain
 
 
