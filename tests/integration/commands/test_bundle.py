@@ -28,7 +28,7 @@ from assay.bundle.document import (
     encode_bundle,
     to_document,
 )
-from assay.bundle.errors import BundleContradiction, BundleMalformed, GameNotOver, GameUnknown
+from assay.bundle.errors import BundleContradiction, BundleMalformed, GameNotOver, GameUnknown, NumberTooLarge
 from assay.bundle.export import export_bundle
 from assay.bundle.replay import VerdictValues, replay, verify
 from assay.bundle.signed import read_signed
@@ -334,6 +334,15 @@ def test_a_file_is_read_in_one_spelling_only(bundles: list[Bundle]) -> None:
     document["comment"] = "hello"
     with pytest.raises(BundleMalformed, match="unknown field"):
         decode_bundle(rfc8785.dumps(document))
+
+
+def test_a_number_that_canonical_json_has_not_is_refused_by_name(bundles: list[Bundle]) -> None:
+    far = replace(bundles[0], chain_id=1 << 53)
+    with pytest.raises(NumberTooLarge):
+        encode_bundle(far)
+    assert decode_bundle(encode_bundle(replace(far, chain_id=(1 << 53) - 1))).chain_id == (1 << 53) - 1
+    with pytest.raises(BundleMalformed):
+        decode_bundle(json.dumps(to_document(far), separators=(",", ":"), sort_keys=True).encode())
 
 
 def test_a_file_beyond_the_bound_is_not_parsed() -> None:

@@ -47,6 +47,19 @@ def test_a_node_that_is_down(tmp_path: Path) -> None:
     _check(done, 4, "NodeUnreachable")
 
 
+def test_a_node_whose_url_holds_a_key_is_named_without_it(tmp_path: Path) -> None:
+    for url in ("http://127.0.0.1:1/v3/SECRETSECRET", "http://me:SECRETSECRET@127.0.0.1:1"):
+        for words in (("run", "show", "--run", ADDRESS), ("run", "show", "--run", ADDRESS, "--json")):
+            done = _assay(tmp_path, *words, ETH_RPC_URL=url)
+            _check(done, 4, "NodeUnreachable")
+            assert "SECRET" not in done.stdout + done.stderr and "127.0.0.1:1" in done.stderr
+
+
+def test_an_amount_with_any_exponent_is_refused_in_a_sentence(tmp_path: Path, node: Anvil) -> None:
+    words = ("ledger", "stake", "1e99999999", "--run", ADDRESS, "--rpc-url", node.url, "--key", "me")
+    _check(_assay(tmp_path, *words), 2, "AmountInvalid")
+
+
 def test_an_address_without_a_run(tmp_path: Path, node: Anvil) -> None:
     _check(_assay(tmp_path, "run", "show", "--run", ADDRESS, "--rpc-url", node.url), 6, "NotARun")
 
