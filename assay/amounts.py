@@ -20,7 +20,7 @@ def parse_amount(text: str) -> Wei:
     # No digit is rounded away, and no exponent makes an integer that fills the memory.
     exact = Context(prec=DIGITS, Emax=DIGITS, Emin=-DIGITS, traps=[Inexact, Overflow])
     try:
-        value = exact.multiply(exact.create_decimal(text), Decimal(WEI))
+        value = exact.multiply(exact.create_decimal(text.strip().replace("_", "")), Decimal(WEI))
         if not value.is_finite() or value != value.to_integral_value() or not 0 < value < 1 << 256:
             raise DecimalException
     except (DecimalException, ValueError):
