@@ -24,7 +24,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Answer = Callable[[list[Any], Callable[..., Any]], "Reply | None"]
+Twist = Callable[[list[Any], Callable[..., Any]], "Reply | None"]
 """Makes a reply of a call's parameters; its second argument asks the node, with these parameters or others. None
 leaves it to the node."""
 
@@ -40,7 +40,7 @@ def refused(code: int, message: str, status: int = 200, **headers: str) -> Reply
     return Reply(json.dumps(document).encode(), status, {k.replace("_", "-"): v for k, v in headers.items()})
 
 
-def changed(edit: Callable[[Any], Any]) -> Answer:
+def changed(edit: Callable[[Any], Any]) -> Twist:
     """The node's result after an edit, which may work in place."""
 
     def answer(params: list[Any], ask: Callable[..., Any]) -> Reply:
@@ -51,7 +51,7 @@ def changed(edit: Callable[[Any], Any]) -> Answer:
     return answer
 
 
-def every(n: int, answer: Answer | Reply) -> Answer:
+def every(n: int, answer: Twist | Reply) -> Twist:
     """Each nth call is answered so."""
     calls = itertools.count(1)
 
@@ -76,7 +76,7 @@ class ProviderNode:
         self.url = f"http://127.0.0.1:{self.port}"
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
-    def turn(self, answer: Answer | Reply | None = None, times: int = 1 << 30, methods: Sequence[str] = ()) -> None:
+    def turn(self, answer: Twist | Reply | None = None, times: int = 1 << 30, methods: Sequence[str] = ()) -> None:
         """From now on so many calls, of these methods or of any, are answered so."""
         with self._lock:
             self._answer, self._left, self._methods = answer, times, methods

@@ -16,14 +16,14 @@ from assay_ledger.chain.client import Chain
 from assay_ledger.rounds.run import Run
 from tests.harness.actors.disputed import Puppet, again, aside
 from tests.harness.actors.whole_run import WholeRun
-from tests.harness.providers import BODIES, ERRORS, Answer, ProviderNode, Reply, changed, every, refused, said
+from tests.harness.providers import BODIES, ERRORS, ProviderNode, Reply, Twist, changed, every, refused, said
 
 MOVED_IN_S = 30.0
 """On a loaded machine; a turn has 600."""
 
 
 @dataclass
-class DefendedGame:
+class ProvidedGame:
     """A game that ada defends, over a provider of her own."""
 
     made: WholeRun
@@ -45,10 +45,10 @@ class DefendedGame:
 
 
 @pytest.fixture(scope="module")
-def defended(disputed: WholeRun) -> Iterator[DefendedGame]:
+def defended(disputed: WholeRun) -> Iterator[ProvidedGame]:
     with ProviderNode(disputed.stage.node.url) as provider, aside(disputed):
         game = Puppet(disputed).challenge()
-        yield DefendedGame(disputed, provider, game)
+        yield ProvidedGame(disputed, provider, game)
         provider.turn()
 
 
@@ -75,7 +75,7 @@ class RunningLoop:
         assert not self.thread.is_alive()
 
 
-def check_moves(defended: DefendedGame, answer: Answer | Reply, times: int, methods: tuple[str, ...] = ()) -> None:
+def check_moves(defended: ProvidedGame, answer: Twist | Reply, times: int, methods: tuple[str, ...] = ()) -> None:
     """Ada's loop begins, the provider answers so for so many calls, and she moves all the same."""
     with aside(defended.made):
         defended.provider.turn()
@@ -103,7 +103,7 @@ WHILE = [
 
 
 @pytest.mark.parametrize("reply", WHILE)
-def test_a_loop_outlives_a_provider_that_answers_nothing_else_for_a_while(defended: DefendedGame, reply: Reply) -> None:
+def test_a_loop_outlives_a_provider_that_answers_nothing_else_for_a_while(defended: ProvidedGame, reply: Reply) -> None:
     check_moves(defended, reply, 40)
 
 
@@ -130,7 +130,7 @@ def small_ranges(params: list[Any], ask: Any) -> Reply | None:
     return refused(-32005, "query returned more than 10000 results")
 
 
-SOMETIMES: dict[str, tuple[Answer | Reply, int, tuple[str, ...]]] = {
+SOMETIMES: dict[str, tuple[Twist | Reply, int, tuple[str, ...]]] = {
     "every third call is one too many": (every(3, ERRORS["rate limit with Retry-After"]), 1 << 30, ()),
     "every fourth call is HTML": (every(4, BODIES["HTML for JSON"]), 1 << 30, ()),
     "two blocks of logs at once": (small_ranges, 1 << 30, ("eth_getLogs",)),
@@ -155,6 +155,6 @@ SOMETIMES: dict[str, tuple[Answer | Reply, int, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", SOMETIMES)
-def test_a_loop_goes_on_over_a_provider_that_fails_now_and_then(defended: DefendedGame, name: str) -> None:
+def test_a_loop_goes_on_over_a_provider_that_fails_now_and_then(defended: ProvidedGame, name: str) -> None:
     answer, times, methods = SOMETIMES[name]
     check_moves(defended, answer, times, methods)

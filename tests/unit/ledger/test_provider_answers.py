@@ -17,7 +17,7 @@ from assay_ledger.chain.answers import LAGGING_FOR_S, NONSENSE_FOR_S, WAIT_MOST_
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Query
-from tests.harness.providers import BODIES, ERRORS, Answer, ProviderNode, Reply, changed, refused, said
+from tests.harness.providers import BODIES, ERRORS, ProviderNode, Reply, Twist, changed, refused, said
 
 SOMEBODY = "0x" + "11" * 20
 BALANCE: Query[int] = Query(bytes(20), b"", "any", lambda data: len(data))  # type: ignore[arg-type]
@@ -218,7 +218,7 @@ def test_a_chain_may_have_a_number_that_javascript_cannot_count(node: Anvil) -> 
 # --- sending
 
 
-def dropped(field: str) -> Answer:
+def dropped(field: str) -> Twist:
     return changed(lambda found: found.pop(field, None) and None if isinstance(found, dict) else None)
 
 

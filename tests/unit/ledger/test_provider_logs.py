@@ -17,7 +17,7 @@ from assay_ledger.chain.log_ranges import GROW_AFTER, LogRanges, RangeRefused
 from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Contract, Event, Logged, Search
 from assay_ledger.index.follower import TAIL, Follower
-from tests.harness.providers import Answer, ProviderNode, Reply, changed, refused, said
+from tests.harness.providers import ProviderNode, Reply, Twist, changed, refused, said
 
 # PUSH 7, PUSH 0, MSTORE, one topic, LOG1 of 32 bytes.
 CODE = bytes.fromhex("6007600052602b60206000a100")
@@ -110,7 +110,7 @@ def bell(node: Anvil) -> Iterator[RungBell]:
 # --- ranges
 
 
-def at_most(blocks: int, refusal: Reply) -> Answer:
+def at_most(blocks: int, refusal: Reply) -> Twist:
     """Logs of so many blocks at once."""
 
     def answer(params: list[Any], ask: Any) -> Reply:
@@ -183,7 +183,7 @@ def test_ranges_shrink_to_what_is_given_and_grow_again() -> None:
 # --- nodes that are behind
 
 
-def behind(by: int, *, every: int = 1) -> Answer:
+def behind(by: int, *, every: int = 1) -> Twist:
     """Every so manieth call is answered by a node that lacks the newest blocks, as geth answers it."""
     calls = iter(range(1 << 30))
 
@@ -253,7 +253,7 @@ def test_a_last_block_that_only_one_of_several_nodes_has_is_found(bell: RungBell
 # --- fields missing
 
 
-def without(field: str) -> Answer:
+def without(field: str) -> Twist:
     def edit(logs: list[dict[str, Any]]) -> None:
         for log in logs:
             del log[field]
@@ -261,7 +261,7 @@ def without(field: str) -> Answer:
     return changed(edit)
 
 
-def with_value(field: str, value: object) -> Answer:
+def with_value(field: str, value: object) -> Twist:
     def edit(logs: list[dict[str, Any]]) -> None:
         for log in logs:
             log[field] = value
@@ -269,7 +269,7 @@ def with_value(field: str, value: object) -> Answer:
     return changed(edit)
 
 
-MALFORMED: dict[str, Answer | Reply] = {
+MALFORMED: dict[str, Twist | Reply] = {
     **{f"no {name}": without(name) for name in ("data", "topics", "address", "blockNumber", "logIndex", "blockHash")},
     "no transaction": without("transactionHash"),
     "no address": with_value("address", None),
