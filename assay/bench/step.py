@@ -172,6 +172,9 @@ def _peers(model: str, terms: StepTerms) -> tuple[list[StepSide], str]:
     why = why_not_compiled(terms.device) if terms.with_compile else "it was not asked for"
     if why:
         return [], why
+    # torch counts what it compiles of one function, and leaves the ninth to eager: four models, each in two ways, were
+    # all that a process could compare.
+    torch.compiler.reset()
     peers: list[StepSide] = [side_of(model, peer, terms.device) for peer in PEERS]
     try:
         for peer in peers:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from typer.testing import CliRunner
 
+from assay.bench import step
 from assay.bench.memory import growth
 from assay.bench.models import MODELS, recipe_of
 from assay.bench.sides import Contender, Eager, Exact, program_of, start_of
@@ -80,6 +81,15 @@ def test_steps_are_measured_over_what_a_compiler_makes_of_them(monkeypatch: pyte
     assert 0.2 < row.time_ratio < 5
     assert 0.2 < row.compile_ratio * row.compile_ms / row.step_ms < 5
     assert 0.2 < row.compile_bf16_ratio * row.compile_bf16_ms / row.step_ms < 5
+
+
+def test_a_compiler_forgets_a_model_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it leaves the fifth to eager, and a warning alone says so."""
+    done: list[str] = []
+    monkeypatch.setattr(torch.compiler, "reset", lambda: done.append("forgotten"))
+    monkeypatch.setattr(step, "side_of", lambda _, side, *__: lambda: done.append(f"{side.tier} by {side.executor}"))
+    step._peers("line", StepTerms(seconds=0.0))
+    assert done == ["forgotten", "f32 by compile", "bf16 by compile"]
 
 
 def line() -> Recipe:
