@@ -20,7 +20,9 @@ from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
 from assay.protocol.program.builder import ProgramBuilder, Ref
+from assay.protocol.program.nodes import Max, Operand
 from assay.protocol.program.program import Program
+from assay.protocol.program.views import View
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 
@@ -132,6 +134,22 @@ def test_what_would_cost_more_again_is_stored(case: Callable[[ProgramBuilder, Re
     assert agrees(program, groups)
 
 
+def test_rows_of_other_lengths_than_a_maps_are_read_as_they_lie() -> None:
+    """The first elements of a map, one after another, in as many but shorter rows: they begin elsewhere."""
+    dims = (ROWS, COLUMNS + 8)
+    b = ProgramBuilder([[TensorSpec(F32, dims)]])
+    e = b.map(EXP, [b.input(0, 0)], dims)
+    shorter = Operand(e.node, View(0, (COLUMNS, 1), (0, 0), DIMS))
+    program = b.build([[b.add(Max(TensorSpec(F32, (ROWS,)), (COLUMNS,), shorter))]])
+    groups = groups_of(program)
+    assert groups.inlined
+    torch.manual_seed(3)
+    given = [torch.randn(dims)]
+    given[0][0, COLUMNS + 1] = 9.0  # the second element of the second row, as it is read
+    found = WholeRuns(program, groups).run(given, store=True, home=torch.device("cpu"))
+    assert state_root([found]) == state_root(Executor(program, variant=KernelVariant.STOCK).run([given]))
+
+
 def test_maps_that_only_maps_read_are_stored() -> None:
     program = built(lambda b, x: [b.map(EXP, [b.map(SUBTRACT, [x, of_rows(b.max(x, 1))], DIMS)], DIMS)])
     assert not inlined_maps(program, range(len(program.nodes)), 1)
@@ -179,3 +197,14 @@ def test_a_map_lies_over_what_it_read_last(case: Callable[[ProgramBuilder, Ref],
     assert len(found) >= 2
     assert (found[0] == found[1]) is shared
     assert agrees(program, groups)
+
+
+def test_elements_of_another_size_do_not_lie_over_those_they_are_made_of() -> None:
+    """As many bytes, but four bytes of one element are four elements that other programs read."""
+    b = ProgramBuilder([[TensorSpec(F32, (256,))]])
+    low = b.map(scalar(lambda s, a: s.cast(a, I32), F32), [b.input(0, 0)], (256,), DType.U8)
+    wide = b.map(scalar(lambda s, a: s.cast(a, F32), I32), [low.slice(0, 0, 64)], (64,))
+    program = b.build([[b.map(EXP, [wide.slice(0, 63, -1, -1)], (64,))]])
+    plan = plan_of(program, groups_of(program))
+    of_low, of_wide, _ = (offset for offset, _ in plan.requests)
+    assert of_low + 256 <= of_wide or of_wide + 256 <= of_low

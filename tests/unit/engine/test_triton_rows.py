@@ -200,6 +200,18 @@ def test_exponents_of_columns_are_kept_from_block_to_block(cut: tuple[int, int] 
     assert roots[0] == roots[1]
 
 
+def of_some_rows(b: ProgramBuilder, x: Ref) -> list[Ref]:
+    """Exponents of columns of the first half of the rows alone."""
+    p = b.map(ADD, [x, b.max(x, 1).unsqueeze(1).expand(*x.dims)], x.dims)
+    return [p, b.rowexp(p, 1), b.rowexp(p.slice(0, 0, x.dims[0] // 2).permute(1, 0), 1)]
+
+
+def test_exponents_of_columns_of_some_rows_are_not_those_of_all():
+    program = program_of((32, 24), of_some_rows)
+    assert not any(g.by_columns for g in row_groups(program, range(len(program.nodes)), 1).values())
+    assert agree(program, inputs_of((32, 24)))
+
+
 @pytest.mark.parametrize(
     ("rows", "together", "wanted"),
     [(98304, 1024, (2, 16)), (1 << 18, 1 << 18, (2, 64)), (8192, 0, (2, 2)), (96, 3, (1, 1)), (1 << 20, 24, (2, 8))],

@@ -95,11 +95,9 @@ def _overwritten(program: Program, groups: MapGroups, made: Mapping[int, int], l
             old = made.get(j)
             if j == k or old is None or count[old] > 1:
                 continue
-            if (
-                lives[old].last == step
-                and lives[old].size == asked.size
-                and _is_read_by_elements(program, groups, step, j)
-            ):
+            # Elements of other sizes would lie over those that other programs still load.
+            is_alike = program.specs[j].dtype.size == program.specs[k].dtype.size and lives[old].size == asked.size
+            if lives[old].last == step and is_alike and _is_read_by_elements(program, groups, step, j):
                 found[made[k]] = found.get(old, old)
                 break
     return found

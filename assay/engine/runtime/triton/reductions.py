@@ -91,8 +91,9 @@ class _ReductionText:
     def _load(self, name: str, x: Operand, dims: tuple[int, ...]) -> list[str]:
         """Lines for what a map over all elements is computed from: a row's once, before the terms."""
         self.narrow = self.narrow and is_narrow(x.view, dims)
-        pointer, dtype, rows = self._pointer(x.node), self._type(x), prod(self.out.dims)
-        cut = next((c for c in range(len(dims) + 1) if prod(dims[:c]) == rows), None)
+        pointer, dtype, sizes = self._pointer(x.node), self._type(x), (prod(self.out.dims), prod(self.red.dims))
+        # A map may have more elements than are reduced, and other rows.
+        cut = next((c for c in range(len(dims) + 1) if (prod(dims[:c]), prod(dims[c:])) == sizes), None)
         if cut is None:
             return load_lines(name, pointer, dtype, x.view, "here", Span("w", dims))
         inner = range(cut, len(dims))

@@ -185,7 +185,11 @@ def _is_by_columns(group: RowGroup | None, node: RowExp, least: int) -> bool:
     """Whether a node takes exponents of a whole member's columns: a kernel keeps them from block to block."""
     if group is None or not group.is_whole[node.x.node] or len(group.by_columns) == MOST_BY_COLUMNS:
         return False
-    return group.columns > 1 and group.rows >= least and column_rows(node, group.columns) > 0
+    if group.columns < 2 or group.rows < least:
+        return False
+    # All rows: a kernel takes every one of them, and has room for the columns of so many batches alone.
+    rows, batches = column_rows(node, group.columns), prod(node.spec.dims) // group.columns
+    return rows > 0 and rows * batches == group.rows
 
 
 def column_rows(node: RowExp, columns: int) -> int:
