@@ -46,17 +46,27 @@ def refuse_beside_another(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Waits until it is sure that no process of this key is at work. Raises ActorRunning, StoreUnreachable.
+    """Waits until it is sure that no process of this key is at work. Raises ActorRunning.
+
+    Attack: a store that is dark for good keeps stakes for good. Where it does not answer nobody is waited for: two
+    processes would take and give back in turn, and lose nothing.
 
     Attack on oneself: one process takes tickets and seats as fast as the other gives them back, or answers for it from
     another folder. A folder's journal holds off only who works in the same one.
     """
-    first = read_heartbeats(slots, run, [me]).get(me)
+    try:
+        first = read_heartbeats(slots, run, [me]).get(me)
+    except UnavailableError as error:
+        _say(f"{error.message} Whether another process of this key is at work cannot be seen; leaving goes on.")
+        return
     end = clock() + ALIVE_WITHIN_S
     # Only a counter that grows shows a process: one that was killed leaves its last word.
     while first is not None and first.activity is not Activity.DONE and clock() < end:
         sleep(LOOK_S)
-        now = read_heartbeats(slots, run, [me]).get(me)
+        try:
+            now = read_heartbeats(slots, run, [me]).get(me)
+        except UnavailableError:
+            continue  # it answered before: the time that a living process has is waited for all the same
         if now is not None and now.counter > first.counter and now.activity is not Activity.DONE:
             raise ActorRunning(
                 f"A {now.role} of this key is at work in this run ({now.doing or now.activity.value}): it would take "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from eth_account import Account
 
 from assay.cli.leaving import ALIVE_WITHIN_S, LATER_S, ActorRunning, TellsWaits, lines, refuse_beside_another
+from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Wei
 from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.agents.leaving import StillLocked
@@ -56,6 +58,40 @@ def test_who_leaves_is_refused_while_a_process_of_its_key_lives(
     # One that was killed is waited for as long as a living one may be silent, one that said its last word not at all.
     assert (clock.now >= ALIVE_WITHIN_S) == (activity is Activity.IDLE and not lives)
     refuse_beside_another(store, RUN, address_of(Account.create()), clock, clock.sleep)
+
+
+class DarkStore:
+    """Answers so many times, and never again."""
+
+    def __init__(self, store: BlobStore, answers: int) -> None:
+        self._store, self.left = store, answers
+
+    def _ask(self) -> BlobStore:
+        self.left -= 1
+        if self.left < 0:
+            raise UnavailableError("The store does not answer.", code="StoreUnreachable", remedy="Wait.")
+        return self._store
+
+    def read_slot(self, *given: Any) -> Any:
+        return self._ask().read_slot(*given)
+
+    def list_slots(self, *given: Any) -> Any:
+        return self._ask().list_slots(*given)
+
+
+@pytest.mark.parametrize(("answers", "waits"), [(0, False), (2, True)])
+def test_a_store_that_is_dark_keeps_nobody_from_leaving(
+    answers: int, waits: bool, store: BlobStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account = Account.create()
+    clock = LaterClock(HeartbeatWriter(store, account, RUN, "verifier", lambda: clock.now), lives=False)
+    clock.writer.report(7, Activity.IDLE, 1000, "waiting")
+    clock.writer.beat()
+    dark = DarkStore(store, answers)
+    refuse_beside_another(dark, RUN, address_of(account), clock, clock.sleep)  # type: ignore[arg-type]
+    assert (clock.now >= ALIVE_WITHIN_S) is waits
+    assert dark.left < 0
+    assert ("cannot be seen" in capsys.readouterr().err) is not waits
 
 
 def ticket(number: int, waits: str = "its epochs", at: int | None = 200) -> StillLocked:

@@ -30,7 +30,7 @@ _MOST_ROWS = 64
 """Of a program that takes exponents of columns: the more, the fewer atomic operations, one per column and program."""
 
 _ENOUGH_PROGRAMS = 4096
-"""Of 1,536 a third wave was nearly empty on an H100, which has 660 of a softmax at a time."""
+"""On an H100 1,536 programs of 64 rows took 3 to 8 % more than 6,144 of 16: its last wave is a larger share."""
 
 
 @dataclass(frozen=True, slots=True)
