@@ -24,7 +24,7 @@ from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.manifest import Manifest
 from assay_ledger.store.objects import Tensors
-from assay_ledger.store.progress import ProgressFolder
+from assay_ledger.store.progress import ProgressFolder, remove_before
 from assay_solver.actions import (
     CommitWork,
     LeaveTenure,
@@ -79,11 +79,7 @@ class Worker(Agent):
         self.local_cache.turn(newest, max(oldest - 1, 0))
         self._runs = {key: run for key, run in self._runs.items() if key[0] >= newest}
         self._updates.forget_before(newest - 1)
-        if self._folder.is_dir():
-            for folder in self._folder.iterdir():
-                number = folder.name.partition("-")[0]
-                if number.isdecimal() and int(number) < oldest:
-                    ProgressFolder(folder).remove()
+        remove_before(self._folder, oldest)
 
     @staticmethod
     def _is_mine(view: RunView, work: WorkRecord) -> bool:

@@ -26,6 +26,7 @@ from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.keys.ticket_seed import ticket_seed
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
+from assay_ledger.store.progress import remove_before
 from assay_verifier.answering import (
     ConfirmFinding,
     Findings,
@@ -102,6 +103,11 @@ class ReplayingAgent(Agent):
         self._unit_s: float | None = None
         self._called_at: tuple[object, ...] = ()
         self._free = 0
+
+    def keep_copies(self, view: RunView) -> None:
+        """See ActorLoop. Progress of replays is kept as long as what they start from."""
+        super().keep_copies(view)
+        remove_before(self._folder, self.oldest_kept(view))
 
     # --- what is seen
 
@@ -218,7 +224,7 @@ class ReplayingAgent(Agent):
             while len(self._replays) >= MOST_REPLAYS:
                 self._replays.popitem(last=False)
             work = self.jobs.work(view, Round(round_), seat)
-            self._replays[place, keys] = CommitmentReplay(self.compute, work, keys, self._folder)
+            self._replays[place, keys] = CommitmentReplay(self.compute, work, keys, self._folder / str(round_))
         self._replays.move_to_end((place, keys))
         return self._replays[place, keys]
 

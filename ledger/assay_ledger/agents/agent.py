@@ -94,9 +94,12 @@ class Agent(GameActor[RunView, Choice]):
 
     def keep_copies(self, view: RunView) -> None:
         """See ActorLoop. From the round before the first unsettled one on they are kept."""
-        latest = view.round or 0
-        unsettled = next(iter(view.state.unsettled), (latest, 0))[0]
-        self.local_cache.turn(latest, max(unsettled - 1, 0))
+        self.local_cache.turn(view.round or 0, self.oldest_kept(view))
+
+    def oldest_kept(self, view: RunView) -> int:
+        """The first round of which copies are kept."""
+        unsettled = next(iter(view.state.unsettled), (view.round or 0, 0))[0]
+        return max(unsettled - 1, 0)
 
     def patience(self, action: Choice, view: RunView) -> float:
         """See ActorLoop. Less beside a game whose clock runs, else what its window leaves."""

@@ -90,6 +90,16 @@ class ProgressFolder:
         return [pair for pair, entry in zip(found, entries, strict=True) if _entry(*pair) == entry]
 
 
+def remove_before(folder: Path, oldest: int) -> None:
+    """Forgets what `folder` keeps of rounds before the oldest: its folders are named by a round, `<round>` or
+    `<round>-...`; what has another name stays."""
+    with suppress(OSError):
+        for kept in list(os.scandir(folder)):
+            number = kept.name.partition("-")[0]
+            if number.isdecimal() and int(number) < oldest:
+                shutil.rmtree(kept.path, ignore_errors=True)
+
+
 def _entry(step: int, root: Digest) -> bytes:
     body = step.to_bytes(4, "big") + root
     return body + sha256(body).digest()[:4]

@@ -1,0 +1,67 @@
+"""Many rounds in which everything fails at random: nobody honest loses anything, memory and disks stay bounded.
+
+`make soak` runs 300 rounds (ASSAY_SOAK_ROUNDS, ASSAY_SOAK_SEED) and prints the table that docs/LOG.md quotes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.harness.actors.world import SharedChain
+from tests.harness.soak.soaked_run import HONEST_AUDITORS, HONEST_SOLVERS, SoakedRun, SoakRow, outcomes, soak
+
+
+def check_nobody_honest_lost(soaked: SoakedRun, rounds: int) -> None:
+    """Every round of everybody honest was counted and paid, and whoever lied was convicted."""
+    charter = soaked.made.run.charter
+    e, found = charter.economics, {one.name: one for one in outcomes(soaked)}
+    for name in HONEST_SOLVERS:
+        one = found[name]
+        assert (one.worked, one.fines, one.is_convicted) == (rounds, 0, False)
+        assert one.gained == rounds * (charter.price + e.merge_pay)
+    for name in HONEST_AUDITORS:
+        one = found[name]
+        assert (one.fines, one.is_convicted) == (0, False) and one.worked > 0
+        assert one.gained >= one.worked * e.wage
+    assert all(found[name].is_convicted and found[name].gained < 0 for name in soaked.liars)
+    escrow = soaked.made.chain.ask(soaked.made.run.escrow.balance())
+    assert [amount for _, amount in soaked.made.locks().values()] == [escrow]
+
+
+def check_disks_are_bounded(soaked: SoakedRun) -> None:
+    """Progress of rounds and replays that nobody can dispute any more is gone."""
+    for name in soaked.around:
+        for kind in ("replays", "rounds"):
+            folder = soaked.made.folder / name / kind
+            assert not folder.exists() or len({f.name.partition("-")[0] for f in folder.iterdir()}) <= 4, (name, kind)
+
+
+def test_everything_fails_for_three_rounds_and_nobody_honest_loses(stage: SharedChain, tmp_path: Path) -> None:
+    soaked = soak(stage, tmp_path, 3, seed=7, every=3, told=lambda _: None)
+    assert sum(soaked.faults().values()) > 10
+    check_nobody_honest_lost(soaked, 3)
+    check_disks_are_bounded(soaked)
+
+
+@pytest.mark.long
+@pytest.mark.soak
+@pytest.mark.timeout(3 * 3600)
+def test_everything_fails_for_hundreds_of_rounds_in_flat_memory(stage: SharedChain, tmp_path: Path) -> None:
+    rounds = int(os.environ.get("ASSAY_SOAK_ROUNDS", "300"))
+    seed = int(os.environ.get("ASSAY_SOAK_SEED", "1"))
+    print(SoakRow.header())
+    soaked = soak(stage, tmp_path, rounds, seed, max(rounds // 12, 1), lambda row: print(row.line(), flush=True))
+    print(json.dumps(dict(soaked.faults().most_common())))
+    for one in outcomes(soaked):
+        print(one.line())
+    check_nobody_honest_lost(soaked, rounds)
+    check_disks_are_bounded(soaked)
+    assert len(soaked.liars) >= rounds // 25
+    # All actors are in one process, with every record of the run: a tenth over the last two thirds of it, no more.
+    third = next(row for row in soaked.rows if row.rounds * 3 >= rounds)
+    assert soaked.rows[-1].memory < 1.1 * third.memory
+    assert soaked.rows[-1].folders < 1.5 * third.folders + 1
