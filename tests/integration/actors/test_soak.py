@@ -37,7 +37,7 @@ def check_disks_are_bounded(soaked: SoakedRun) -> None:
     for name in soaked.around:
         for kind in ("replays", "rounds"):
             folder = soaked.made.folder / name / kind
-            assert not folder.exists() or len({f.name.partition("-")[0] for f in folder.iterdir()}) <= 4, (name, kind)
+            assert not folder.exists() or len({f.name.partition("-")[0] for f in folder.iterdir()}) <= 2, (name, kind)
 
 
 def test_everything_fails_for_three_rounds_and_nobody_honest_loses(stage: SharedChain, tmp_path: Path) -> None:
