@@ -37,7 +37,10 @@ verifier = typer.Typer(no_args_is_help=True, help="Replay what tickets are drawn
 whistleblower = typer.Typer(no_args_is_help=True, help="Audit as a verifier does, and report what others left undone.")
 
 DEMO_PANEL = "For demonstrations"
-EXAMPLE = "Example: assay {role} start --run 0xabc... --key {role}-1 --data-dir ./{role}-1"
+EXAMPLE = (
+    "Example: assay {role} start --run 0xabc... --key {role}-1 --data-dir ./{role}-1; --json prints at the end what is "
+    'left: {{"free", "locked": [...]}}'
+)
 EXAMPLE_LEAVE = (
     "Example: assay {role} leave --run 0xabc... --key {role}-1 --data-dir ./{role}-1 --json  ->  "
     '{{"free", "locked": [{{"what", "amount", "waits_for", "not_before"}}]}}, then assay ledger unstake, withdraw'
@@ -63,10 +66,12 @@ def start_solver(
     cheat: Annotated[
         str, typer.Option(help="Cheat in this way and lose the lock.", rich_help_panel=DEMO_PANEL)
     ] = "none",
+    as_json: JsonOption = False,
     _device: DeviceOption = None,
 ) -> None:
     """Take a seat, train every round, publish, commit and defend, until the run is over or you stop it."""
-    _serve(settings, "solver", lambda: acting.load_solver(cheat), partial(acting.bring, amount=deposit, seats=1))
+    bring = partial(acting.bring, amount=deposit, seats=1)
+    _serve(settings, "solver", lambda: acting.load_solver(cheat), bring, as_json=as_json)
 
 
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
@@ -76,10 +81,11 @@ def start_verifier(
     tickets: TicketsOption = 1,
     deposit: DepositOption = None,
     cheat: AuditCheatOption = "none",
+    as_json: JsonOption = False,
     _device: DeviceOption = None,
 ) -> None:
     """Stake tickets, replay what they are drawn for, open the results in time, accuse what differs and pursue it."""
-    _serve_auditor(settings, "verifier", tickets, deposit, cheat)
+    _serve_auditor(settings, "verifier", tickets, deposit, cheat, as_json=as_json)
 
 
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
@@ -89,16 +95,19 @@ def start_whistleblower(
     tickets: TicketsOption = 1,
     deposit: DepositOption = None,
     cheat: AuditCheatOption = "none",
+    as_json: JsonOption = False,
     _device: DeviceOption = None,
 ) -> None:
     """Do what a verifier does, and have others fined for what they left undone."""
-    _serve_auditor(settings, "whistleblower", tickets, deposit, cheat)
+    _serve_auditor(settings, "whistleblower", tickets, deposit, cheat, as_json=as_json)
 
 
-def _serve_auditor(settings: Settings, role: str, tickets: int, deposit: str | None, cheat: str) -> None:
+def _serve_auditor(
+    settings: Settings, role: str, tickets: int, deposit: str | None, cheat: str, *, as_json: bool
+) -> None:
     reports = role == "whistleblower"
     load = partial(acting.load_auditor, cheat, tickets, reports=reports)
-    _serve(settings, role, load, partial(acting.bring, amount=deposit, tickets=tickets))
+    _serve(settings, role, load, partial(acting.bring, amount=deposit, tickets=tickets), as_json=as_json)
 
 
 @solver.command("leave", epilog=EXAMPLE_LEAVE.format(role="solver"))

@@ -23,7 +23,9 @@ def show(as_json: JsonOption = False) -> None:
     print_table(f"Settings ({config_path()})", ["setting", "value", "source", "variable"], rows)
 
 
-@app.command("validate", epilog="Example: assay config validate && assay solver start")
-def validate() -> None:
-    """Check the configuration file and the environment; prints nothing when all is well."""
+@app.command("validate", epilog='Example: assay config validate --json  ->  {"valid": true, "file": ...}')
+def validate(as_json: JsonOption = False) -> None:
+    """Check the configuration file and the environment; prints nothing when all is well, unless asked for JSON."""
     resolve()
+    if as_json:
+        print_json({"valid": True, "file": config_path()})

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from importlib.metadata import version
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
-from assay.protocol.errors import AssayError, ExitCode
+from assay.cli.endings import run_to_its_end
+from assay.protocol.errors import ExitCode
 
 app = typer.Typer(
     name="assay",
@@ -21,8 +21,6 @@ app = typer.Typer(
     help="Train models on computers that nobody trusts, and prove what was computed.",
     epilog="Exit codes: " + ", ".join(f"{int(code)} {code.meaning}" for code in ExitCode) + ".",
 )
-
-INTERRUPTED: Final = "Interrupted; everything that this command started has ended."
 
 
 def _show_version(wanted: bool) -> None:
@@ -93,24 +91,9 @@ def main() -> None:
     """Entry point: runs a command and turns errors into a sentence and an exit code."""
     # Before torch is loaded: threads that spin while they wait cost actors who share a machine ten times the time.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    try:
+
+    def run() -> object:
         _add_commands()
-        app()
-    except AssayError as error:
-        _report(error)
-        sys.exit(int(error.exit_code))
-    except KeyboardInterrupt:
-        typer.echo(INTERRUPTED, err=True)
-        sys.exit(int(ExitCode.INTERRUPTED))
-    except SystemExit as end:
-        # typer makes this of a Ctrl-C inside a command, without a word.
-        if end.code == int(ExitCode.INTERRUPTED):
-            typer.echo(INTERRUPTED, err=True)
-        raise
+        return app(prog_name="assay", standalone_mode=False)
 
-
-def _report(error: AssayError) -> None:
-    """What happened, why, what to do: a sentence on stderr, or a document on stdout for scripts."""
-    if "--json" in sys.argv:
-        typer.echo(json.dumps({"error": error.to_json()}, default=str))
-    typer.echo(f"{error.code}: {error.explain()}", err=True)
+    sys.exit(run_to_its_end(run))

@@ -15,6 +15,10 @@ from assay_ledger.chain.node import Anvil
 
 ADDRESS = "0x" + "11" * 20
 
+_MAY_NOT = "-dac_override,-dac_read_search"
+PLAIN_USER = () if os.geteuid() else ("setpriv", f"--bounding-set={_MAY_NOT}", f"--inh-caps={_MAY_NOT}")
+"""What takes root's right to read everything away."""
+
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[Anvil]:
@@ -22,11 +26,13 @@ def node() -> Iterator[Anvil]:
         yield running
 
 
-def _assay(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def _assay(
+    folder: Path, *words: str, before: tuple[str, ...] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("ETH_", "ASSAY_"))}
     names = {"HOME": str(folder), "ASSAY_CONFIG": str(folder / "none.toml"), "XDG_DATA_HOME": str(folder / "data")}
     return subprocess.run(
-        [sys.executable, "-m", "assay", *words],
+        [*before, sys.executable, "-m", "assay", *words],
         env=kept | names | environment,
         capture_output=True,
         text=True,
@@ -58,6 +64,41 @@ def test_a_node_whose_url_holds_a_key_is_named_without_it(tmp_path: Path) -> Non
 def test_an_amount_with_any_exponent_is_refused_in_a_sentence(tmp_path: Path, node: Anvil) -> None:
     words = ("ledger", "stake", "1e99999999", "--run", ADDRESS, "--rpc-url", node.url, "--key", "me")
     _check(_assay(tmp_path, *words), 2, "AmountInvalid")
+
+
+def test_a_key_without_coins_posts_nothing(tmp_path: Path, node: Anvil) -> None:
+    password = tmp_path / "password"
+    password.write_text("correct horse")
+    assert _assay(tmp_path, "key", "new", "poor", "--kdf", "pbkdf2", ETH_PASSWORD=str(password)).returncode == 0
+    post = ("run", "post", "--preset", "tiny", "--key", "poor", "--rpc-url", node.url, "--store", str(tmp_path / "s"))
+    done = _assay(tmp_path, *post, "--yes", "--json", ETH_PASSWORD=str(password))
+    _check(done, 5, "GasShort")
+    assert json.loads(done.stdout)["error"]["code"] == "GasShort"
+
+
+def test_a_chain_whose_number_is_beyond_doubles_is_spoken_to_like_any(tmp_path: Path) -> None:
+    with Anvil(chain_id=(1 << 53) + 1) as odd:
+        words = ("run", "show", "--run", ADDRESS, "--rpc-url", odd.url, "--json")
+        _check(_assay(tmp_path, *words), 6, "NotARun")
+        done = _assay(tmp_path, "doctor", "--json", ETH_RPC_URL=odd.url)
+        (row,) = [row for row in json.loads(done.stdout) if row["name"] == "chain"]
+        assert str((1 << 53) + 1) in row["found"]
+
+
+@pytest.mark.parametrize("inside", ["", "names"], ids=["store", "folder"])
+def test_a_folder_that_is_denied_is_named_as_denied_and_not_as_unreachable(
+    tmp_path: Path, node: Anvil, inside: str
+) -> None:
+    denied = tmp_path / "store" / inside
+    denied.mkdir(parents=True)
+    denied.chmod(0)
+    try:
+        words = ("run", "list", "--rpc-url", node.url, "--store", str(tmp_path / "store"), "--json")
+        done = _assay(tmp_path, *words, before=PLAIN_USER)
+    finally:
+        denied.chmod(0o700)
+    _check(done, 4, "StoreDenied")
+    assert "permission" in json.loads(done.stdout)["error"]["remedy"]
 
 
 def test_an_address_without_a_run(tmp_path: Path, node: Anvil) -> None:

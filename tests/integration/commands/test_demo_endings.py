@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from assay.cli.main import INTERRUPTED
+from assay.cli.endings import INTERRUPTED
 from assay.engine.runtime.executor import how_programs_run
 from assay.protocol.errors import ExitCode
 from tests.harness.demo.demos import END_LIMIT_S, Demo, running, wait_for_nothing

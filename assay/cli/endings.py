@@ -1,0 +1,84 @@
+"""How a command line ends: one exit code of the documented table, and with `--json` one document, errors included."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Final
+
+import typer
+
+from assay.protocol.errors import AssayError, CancelledError, ExitCode, InvariantError, UsageError
+
+INTERRUPTED: Final = "Interrupted; everything that this command started has ended."
+
+
+def run_to_its_end(command: Callable[[], object]) -> int:
+    """Runs a command line that raises what it ends with; its exit code.
+
+    What nobody foresaw is said too, where a script listens, and then raised: the traceback is for a report.
+    """
+    try:
+        found = command()
+    except typer.TyperException as error:
+        return _wrong(error)
+    except typer.Abort:
+        return _report(CancelledError("The question was not answered; nothing was sent.", code="Cancelled"))
+    except AssayError as error:
+        return _report(error)
+    except KeyboardInterrupt:
+        return _interrupted()
+    except Exception as error:
+        if is_asked_for_json():
+            _print(InvariantError(f"{type(error).__name__}: {error}", code="Unforeseen", remedy="Report it, please."))
+        raise
+    code = found if isinstance(found, int) else int(ExitCode.OK)
+    # typer makes this of a Ctrl-C inside a command, without a word.
+    return _interrupted() if code == ExitCode.INTERRUPTED else code
+
+
+def as_usage_error(error: typer.TyperException) -> UsageError:
+    """What is wrong with a command line, as errors are said here: typer's name for it, and what lists what is right."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "assay"
+    message, code = error.format_message(), type(error).__name__
+    if code == "UsageError":
+        code = "NoSuchCommand" if message.startswith("No such command") else "WrongUsage"
+    return UsageError(
+        message if message.endswith((".", "?")) else message + ".",
+        code=code,
+        remedy=f"`{path} --help` lists what it takes.",
+        command=path,
+    )
+
+
+def is_asked_for_json() -> bool:
+    """Whether this command line wants a document, though it may be one that nobody can read."""
+    return "--json" in sys.argv[1:]
+
+
+def _wrong(error: typer.TyperException) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":  # a noun alone: its help is on the screen
+        typer.echo(error.format_message(), err=True)
+        return int(ExitCode.USAGE)
+    if (context := getattr(error, "ctx", None)) is not None:
+        typer.echo(context.get_usage(), err=True)
+    return _report(as_usage_error(error))
+
+
+def _report(error: AssayError) -> int:
+    """What happened, why, what to do: a sentence on stderr, or a document on stdout for scripts."""
+    if is_asked_for_json():
+        _print(error)
+    typer.echo(f"{error.code}: {error.explain()}", err=True)
+    return int(error.exit_code)
+
+
+def _print(error: AssayError) -> None:
+    typer.echo(json.dumps({"error": error.to_json()}, default=str))
+
+
+def _interrupted() -> int:
+    typer.echo(INTERRUPTED, err=True)
+    return int(ExitCode.INTERRUPTED)
