@@ -17,7 +17,7 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from assay.protocol.errors import ConfigError
-from assay.protocol.types import Digest
+from assay.protocol.types import Address, Digest
 
 ENVIRONMENT: Final = {
     "rpc_url": "ETH_RPC_URL",
@@ -28,6 +28,7 @@ ENVIRONMENT: Final = {
     "password_file": "ETH_PASSWORD",
     "data_dir": "ASSAY_DATA_DIR",
     "allow_code": "ASSAY_ALLOW_CODE",
+    "sponsor": "ASSAY_SPONSOR",
     "tip_floor": "ASSAY_TIP_FLOOR",
     "drand_relays": "ASSAY_DRAND_RELAYS",
 }
@@ -63,6 +64,11 @@ class Settings(BaseModel):
         pattern=r"^0x[0-9a-fA-F]{64}(,0x[0-9a-fA-F]{64})*$",
         description="digests of contracts that are not this release's and that you have checked, with commas between",
     )
+    sponsor: str | None = Field(
+        None,
+        pattern=r"^0x[0-9a-fA-F]{40}(,0x[0-9a-fA-F]{40})*$",
+        description="sponsors whose runs this machine works for, with commas between",
+    )
     tip_floor: int = Field(
         1_000_000,
         ge=1,
@@ -80,6 +86,12 @@ class Settings(BaseModel):
         """The digests in `allow_code`."""
         named = self.allow_code.split(",") if self.allow_code else ()
         return frozenset(Digest(bytes.fromhex(digest[2:])) for digest in named)
+
+    @property
+    def known_sponsors(self) -> frozenset[Address]:
+        """The addresses in `sponsor`."""
+        named = self.sponsor.split(",") if self.sponsor else ()
+        return frozenset(Address(bytes.fromhex(address[2:])) for address in named)
 
     @property
     def relays(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +27,7 @@ from assay.cli.common import (
     unlock_key,
 )
 from assay.cli.options import KEY, RELAYS, STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.sponsors import check_sponsor
 from assay.protocol.errors import ExitCode
 from assay.protocol.types import Address
 from assay.settings import Settings
@@ -59,7 +61,7 @@ AuditCheatOption = Annotated[str, typer.Option(help="Audit falsely in this way."
 
 
 @solver.command("start", epilog=EXAMPLE.format(role="solver"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code", "sponsor")
 def start_solver(
     settings: Settings,
     deposit: DepositOption = None,
@@ -75,7 +77,7 @@ def start_solver(
 
 
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code", "sponsor")
 def start_verifier(
     settings: Settings,
     tickets: TicketsOption = 1,
@@ -89,7 +91,7 @@ def start_verifier(
 
 
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code", "sponsor")
 def start_whistleblower(
     settings: Settings,
     tickets: TicketsOption = 1,
@@ -209,6 +211,8 @@ def _serve(
     check_run_code(run, settings)
     if leave:
         leaving.refuse_beside_another(store, run.address, keys.address)
+    else:
+        check_sponsor(run, settings)
     folder = settings.data_dir or default_data_dir(role, keys.name)
     talk.print(f"{role} {keys.account.address} in run 0x{run.address.hex()}; journal in {folder}")
     stop = threading.Event()
@@ -229,7 +233,7 @@ def _serve(
         talk.print(how_programs_run(), markup=False, soft_wrap=True)
         talk.print(f"what is drawn comes from {WORDS[beacon_name(run.charter.beacon)]}", markup=False)
     take_long_turns()
-    with ranks.leading(place) as compute:
+    with bounded_here(), ranks.leading(place) as compute:
         agent = acting.make(kind, run, keys, store, folder, settings.relays, compute)
         if leave:
             agent.leaving, agent.on_rest = True, leaving.TellsWaits(role)
@@ -245,6 +249,14 @@ def _serve(
         print_json(left)
     if is_interrupted:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
+
+
+def bounded_here() -> AbstractContextManager[object]:
+    """Bounds the memory of this process while it runs strangers' programs, on a CPU. See `bounded_memory`."""
+    from assay.engine.runtime.executor import KernelVariant, usual_variant
+    from assay.engine.runtime.memory_bound import bounded_memory
+
+    return nullcontext() if usual_variant() is KernelVariant.TRITON else bounded_memory()
 
 
 def default_data_dir(role: str, name: str) -> Path:

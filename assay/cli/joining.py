@@ -11,6 +11,8 @@ from assay.amounts import tokens
 from assay.cli.common import address_named, archive_of, open_blobs, open_round_run, print_json, sight
 from assay.cli.options import STORED_RUN, JsonOption, with_settings
 from assay.cli.run_documents import CODE_WORDS, describe_code
+from assay.cli.sponsors import unknown_sponsor
+from assay.cli.this_machine import income_lines, income_of, machine_lines, this_machine
 from assay.durations import duration
 from assay.planning.outlook import outlook_of_role, outlook_of_run
 from assay.protocol.errors import AssayError, ExitCode, UsageError
@@ -26,17 +28,21 @@ if TYPE_CHECKING:
 
 EPILOG = (
     'Example: assay run can-join --role solver --address 0xabc... --json  ->  {"can_join", "reasons", "locks", ...}; '
-    "with --store also whether what the run starts from is there and fits; exit code 12 for a no."
+    "with --store also whether what the run starts from is there and fits, and whether this machine can do the role's "
+    "work in time: about 10 s of the run's own programs on it; exit code 12 for a no."
 )
 ROLES = ("solver", "verifier", "whistleblower")
 
 
-@with_settings(*STORED_RUN, "allow_code", "keys_dir")
+@with_settings(*STORED_RUN, "allow_code", "sponsor", "keys_dir", "data_dir")
 def can_join(
     settings: Settings,
     address: Annotated[str, typer.Option("--address", metavar="KEY|ADDRESS", help="Whose case is looked at.")],
     role: Annotated[str, typer.Option(help="solver, verifier or whistleblower.")] = "solver",
     tickets: Annotated[int, typer.Option(min=1, help="Tickets that an auditor wants to hold.")] = 1,
+    measure: Annotated[
+        bool, typer.Option(help="Run some of the run's real work here, with --store: about 10 s, nothing is sent.")
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Whether an address can take part, with every reason why not and what it would take."""
@@ -44,9 +50,13 @@ def can_join(
         raise UsageError(f"There is no role {role!r}.", code="UnknownRole", remedy=f"Choose one of {', '.join(ROLES)}.")
     who, the_run = address_named(address, settings.keys_dir), open_round_run(settings)
     code, needed = describe_code(the_run, settings.allowed_code), what_it_locks(the_run, role, tickets)
-    reasons = joining_reasons(the_run, sight(the_run), who, role, needed)
+    view, machine = sight(the_run), None
+    reasons = joining_reasons(the_run, view, who, role, needed) + unknown_sponsor(the_run, settings)
     if settings.store is not None:
-        reasons += start_faults(the_run, open_blobs(settings))
+        faults = start_faults(the_run, open_blobs(settings))
+        if measure and not faults:
+            machine, faults = this_machine(the_run, settings, role)
+        reasons += faults
     if code["status"] == "unknown":
         names = ", ".join(code["unknown"])
         reasons.insert(0, f"not created from this release's code: {names} (--allow-code {code['digest']})")
@@ -55,6 +65,9 @@ def can_join(
     facts |= {"locks_again": about.locks_again, "challenge": about.challenge, "advised": about.advised}
     facts |= {"pay": about.pay, "shares": about.shares, "gas": about.gas}
     facts |= outlook_of_run(the_run.charter).to_document() | {"code": code}
+    income = income_of(the_run, view, role, tickets)
+    facts |= {"income_per_day": income.to_document(), "sponsor": to_checksum_address(the_run.charter.sponsor)}
+    facts |= {"machine": None if machine is None else machine.to_document()}
     if as_json:
         print_json(facts)
     else:
@@ -62,7 +75,7 @@ def can_join(
         if settings.store is None:
             typer.echo("What the run starts from was not looked at: give --store.")
         typer.echo(f"The contracts' code is {CODE_WORDS[code['status']]}; the token is {code['token']}.")
-        for line in outlook_lines(the_run, role, tickets):
+        for line in (*outlook_lines(the_run, role, tickets), *income_lines(income, role), *machine_lines(machine)):
             typer.echo(line)
     if reasons:
         raise typer.Exit(int(ExitCode.NO))

@@ -19,6 +19,7 @@ from assay.cli.common import (
     unlock_key,
 )
 from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, WhoOption, YesOption, with_settings
+from assay.cli.sponsors import check_sponsor
 from assay.durations import duration
 from assay.protocol.errors import FundsError, UsageError
 from assay.protocol.types import Address, Digest, Wei
@@ -36,7 +37,7 @@ Amount = Annotated[str, typer.Argument(metavar="AMOUNT", help="Amount of tokens,
 
 
 @app.command("stake", epilog='Example: assay ledger stake 500 --yes --json  ->  {"staked", "free", "tx"}')
-@with_settings(*RUN, *KEY, "allow_code")
+@with_settings(*RUN, *KEY, "allow_code", "sponsor")
 def stake(
     settings: Settings,
     amount: Amount,
@@ -48,6 +49,7 @@ def stake(
     wei = parse_amount(amount)
     the_run = open_round_run(settings)
     check_run_code(the_run, settings)
+    check_sponsor(the_run, settings)
     keys = unlock_key(settings)
     account = keys.account
     held = the_run.chain.ask(the_run.token.balance_of(keys.address))

@@ -75,6 +75,14 @@ _OPTIONS: Final[dict[str, Any]] = {
             help="Accept contracts that are not this release's: those of this digest [ASSAY_ALLOW_CODE].",
         ),
     ],
+    "sponsor": Annotated[
+        str | None,
+        typer.Option(
+            "--sponsor",
+            metavar="ADDRESS",
+            help="Work for runs of this sponsor, of several with commas between [ASSAY_SPONSOR].",
+        ),
+    ],
     "drand_relays": Annotated[
         str | None,
         typer.Option(

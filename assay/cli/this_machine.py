@@ -1,0 +1,76 @@
+"""What `assay run can-join` says of this machine, and of what a role earns a day here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+from assay.amounts import tokens
+from assay.cli.common import archive_of, open_blobs, talk
+from assay.planning.expected import DailyIncome, auditor_day, solver_day
+from assay.protocol.errors import AssayError
+from assay.protocol.rounds.terms import NEVER
+from assay.settings import Settings
+
+if TYPE_CHECKING:
+    from assay.planning.measured import MachineVerdict
+    from assay_ledger.rounds.run import Run
+    from assay_ledger.rounds.view import RunView
+
+
+def this_machine(run: Run, settings: Settings, role: str) -> tuple[MachineVerdict | None, list[str]]:
+    """What was measured here, and why it is not enough for a role."""
+    from assay.planning.measured import measure
+
+    folder = settings.data_dir or platformdirs.user_data_path("assay")
+    try:
+        found = measure(archive_of(run, open_blobs(settings)), run.chain, role, folder, say=talk.print)
+    except AssayError as error:
+        return None, [f"this machine cannot do the work: {error.message.rstrip('.')}"]
+    return found, found.reasons
+
+
+def income_of(run: Run, view: RunView, role: str, tickets: int) -> DailyIncome:
+    """A seat's mean day, or that of so many tickets beside those that count now."""
+    if role == "solver":
+        return solver_day(run.charter)
+    registry, launch = view.books.registry, run.charter.launch
+    live = sum(1 for held in registry.tickets.values() if not (held.until or held.convicted_at))
+    seated = sum(1 for tenure in view.books.tenures.tenures.values() if tenure.until == NEVER)
+    others = max(live, launch.tickets - tickets)
+    return auditor_day(run.charter, tickets, others, max(seated, launch.seats, 1))
+
+
+def income_lines(income: DailyIncome, role: str) -> Iterator[str]:
+    """The same in sentences."""
+    spread = (
+        "if every round lasts as long as it may and all work stands; shorter rounds bring more"
+        if role == "solver"
+        else f"between {tokens(income.low)} and {tokens(income.high)} on nine days of ten, as tickets are drawn"
+    )
+    yield f"A day brings {tokens(income.mean)} tokens and {tokens(income.shares)} shares, {spread}; gas {income.gas:,}."
+    yield (
+        f"At the worst {tokens(income.loses_stake)} tokens of stake are lost, and up to {tokens(income.loses_pay)} "
+        "that are not settled: a claim of its own was refuted, or it fell silent in its own game."
+    )
+
+
+def machine_lines(found: MachineVerdict | None) -> Iterator[str]:
+    """What was measured, in sentences; nothing where nothing was."""
+    if found is None:
+        return
+    read = found.reading
+    yield (
+        f"This machine, measured in {read.took_seconds:.0f} s: a step takes {read.step_seconds * 1e3:.1f} ms, a merge "
+        f"{read.merge_seconds:.2f} s; the store gives {read.store_bytes_per_second / 1e6:.1f} MB/s, the node answers "
+        f"in {read.node_seconds * 1e3:.0f} ms."
+    )
+    yield (
+        f"Memory: {read.memory_needed / 2**30:.2f} GiB are needed, {read.memory_free / 2**30:.2f} free. Disk: "
+        f"{read.disk_needed / 2**30:.2f} GiB over the whole run, {read.disk_free / 2**30:.2f} free."
+    )
+    for need in found.needs:
+        word = "enough" if need.fits else "TOO SLOW"
+        yield f"{need.what.capitalize()} takes {need.seconds:.1f} s of a window of {need.window:.0f} s: {word}."

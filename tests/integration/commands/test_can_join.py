@@ -1,0 +1,133 @@
+"""Before anything is staked: this machine is measured by the run's own programs, and the sponsor must be known."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from eth_utils.address import to_checksum_address
+
+from assay.cli import sponsors
+from assay.cli.common import archive_of
+from assay.planning.measured import MARGIN, MachineReading, MachineVerdict, WindowNeed, measure
+from assay.protocol.errors import ExitCode
+from assay.settings import Settings
+from assay_ledger.store.blobs import open_store
+from tests.harness.actors.desk import Desk, open_desk
+
+NOBODY = "0x" + "77" * 20
+
+
+@pytest.fixture(scope="module")
+def posted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Desk, Any]]:
+    """A desk with a small run."""
+    with open_desk(tmp_path_factory.mktemp("desk")) as desk:
+        document = desk.post("--preset", "tiny", "--seats", "2", "--rounds", "1", "--escrow", "5000")
+        yield desk.at(desk.opened(document)), desk.opened(document)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The chain is no local one, and nobody is known; the file of those who are."""
+    monkeypatch.setattr(sponsors, "is_local", lambda _: False)
+    monkeypatch.setattr(sponsors, "remembered_in", lambda: tmp_path / "assay" / "sponsors")
+    return tmp_path / "assay" / "sponsors"
+
+
+def test_this_machine_is_measured_by_the_runs_own_programs(posted: tuple[Desk, Any]) -> None:
+    desk, run = posted
+    words = ("run", "can-join", "--address", NOBODY, *desk.run_words, *desk.store_words)
+    for role in ("solver", "verifier"):
+        found = desk.json(*words, "--role", role, ends=ExitCode.NO)
+        machine, day = found["machine"], found["income_per_day"]
+        assert machine["meets_windows"] and not any("takes" in reason for reason in found["reasons"])
+        assert machine["step_seconds"] > 0 and machine["store_bytes_per_second"] > 1e5
+        assert 0 < machine["memory_needed"] < machine["memory_free"]
+        assert 0 < machine["disk_needed"] < machine["disk_free"]
+        steps = run.charter.training.max_units * run.charter.training.steps_per_unit
+        assert machine["windows"][0]["seconds"] > steps * machine["step_seconds"]
+        assert 0 <= day["low"] <= day["mean"] <= day["high"] and day["loses_stake"] == found["locks"]
+        assert day["mean"] + day["shares"] > 0 and machine["took_seconds"] < 120
+    plain = desk(*words).stdout
+    assert "This machine, measured in" in plain and "At the worst" in plain and "of a window of" in plain
+    assert desk.json(*words, "--no-measure", ends=ExitCode.NO)["machine"] is None
+
+
+def test_a_machine_that_is_too_small_or_too_slow_is_told_why(
+    posted: tuple[Desk, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    desk, run = posted
+    archive = archive_of(run, open_store(desk.folder / "store"))
+    read = measure(archive, run.chain, "solver", tmp_path / "not" / "there").reading
+    assert isinstance(read, MachineReading)
+    slow = MachineVerdict(read, (WindowNeed("a round's work", 10.0, 10.0 * MARGIN - 0.1),))
+    assert slow.reasons and "a round's work takes 10.0 s here" in slow.reasons[0]
+    assert not MachineVerdict(read, (WindowNeed("a round's work", 10.0, 10.0 * MARGIN),)).reasons
+    words = ("run", "can-join", "--address", NOBODY, *desk.run_words, *desk.store_words)
+    monkeypatch.setenv("ASSAY_MEMORY", "1KiB")
+    found = desk.json(*words, ends=ExitCode.NO)
+    assert any("memory" in reason for reason in found["reasons"]) and found["machine"] is None
+
+
+def test_an_unknown_sponsor_is_refused_unless_named(
+    posted: tuple[Desk, Any], elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, run = posted
+    sponsor = to_checksum_address(run.charter.sponsor)
+    monkeypatch.setenv("ASSAY_KEYS_DIR", str(tmp_path))
+    look = ("run", "can-join", "--address", NOBODY, *desk.run_words, "--keys-dir", str(tmp_path))
+    reasons = desk.json(*look, ends=ExitCode.NO)["reasons"]
+    assert any(f"its sponsor {sponsor} is not known here" in reason for reason in reasons)
+    named = desk.json(*look, "--sponsor", sponsor, ends=ExitCode.NO)["reasons"]
+    assert not any("sponsor" in reason for reason in named)
+    assert not elsewhere.exists()
+    # A run of one's own needs no word: the key lies here.
+    assert sponsors.is_known(run, Settings(keys_dir=desk.folder / "keys"))
+    strange = Settings(keys_dir=tmp_path)
+    with pytest.raises(sponsors.UnknownSponsor, match=sponsor) as refused:
+        sponsors.check_sponsor(run, strange)
+    assert refused.value.exit_code is ExitCode.REJECTED and f"--sponsor {sponsor}" in refused.value.remedy
+
+
+def test_who_is_asked_at_a_terminal_is_asked_once(
+    posted: tuple[Desk, Any], elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = posted
+    strange, asked = Settings(keys_dir=tmp_path), list[str]()
+
+    def confirm(question: str, **_: object) -> bool:
+        asked.append(question)
+        return len(asked) > 1
+
+    monkeypatch.setattr(typer, "confirm", confirm)
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    with pytest.raises(sponsors.CancelledError):
+        sponsors.check_sponsor(run, strange)
+    assert not elsewhere.exists()
+    sponsors.check_sponsor(run, strange)
+    sponsors.check_sponsor(run, strange)
+    assert len(asked) == 2 and to_checksum_address(run.charter.sponsor) in asked[0]
+    assert elsewhere.read_text() == f"{run.chain.chain_id} 0x{run.charter.sponsor.hex()}\n"
+    elsewhere.write_text(elsewhere.read_text().replace(str(run.chain.chain_id), "1"))
+    assert not sponsors.is_known(run, strange), "a sponsor is known on its chain"
+
+
+@pytest.mark.parametrize("role", ["solver", "verifier", "whistleblower"])
+def test_no_actor_starts_for_a_sponsor_that_is_not_known(
+    role: str, posted: tuple[Desk, Any], elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from assay_ledger.agents.heartbeat import HeartbeatWriter
+
+    desk, _ = posted
+    monkeypatch.setattr(sponsors, "list_keys", lambda _: (), raising=False)
+    monkeypatch.setattr("assay_ledger.keys.keystore.list_keys", lambda _: ())
+    monkeypatch.setattr(HeartbeatWriter, "beating", lambda _: pytest.fail("the actor has started"))
+    at = (*desk.run_words, *desk.store_words, *desk.key_words, "--data-dir", str(tmp_path / "data"))
+    assert desk.refused(role, "start", *at).code == "UnknownSponsor"
+    stake = ("ledger", "stake", "1", "--yes", *desk.run_words, *desk.key_words)
+    assert desk.refused(*stake).code == "UnknownSponsor"

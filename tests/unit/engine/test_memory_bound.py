@@ -1,0 +1,64 @@
+"""A program that takes more memory than it was estimated to ends its process by name, and nobody else's."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from assay.engine.runtime.memory_bound import MemoryExceeded, bounded_memory, free_memory
+from assay.protocol.errors import ExitCode
+
+ROOT = Path(__file__).resolve().parents[3]
+
+CHILD = """
+import sys
+from assay.cli.endings import run_to_its_end
+from assay.engine.runtime.executor import KernelVariant
+from assay.engine.runtime.memory_bound import _table, bounded_memory
+from assay.training.rounds import TorchCompute
+from tests.unit.engine.test_footprint import F32, Map, TensorSpec, of_one, one_node, unary
+
+def work():
+    numel = int(sys.argv[1])
+    program = one_node(Map(TensorSpec(F32, (numel,)), (of_one((numel,)),), unary(F32, "add", 1.0).encode()),
+                       TensorSpec(F32, ()))
+    with bounded_memory(_table("/proc/self/status")["VmData"] + (256 << 20)):
+        (values,), = TorchCompute(KernelVariant(sys.argv[2])).run(program, ((bytes(4),),))
+    print(len(values))
+
+sys.exit(run_to_its_end(work))
+"""
+
+
+def child(numel: int, variant: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", CHILD, str(numel), variant]
+    # The estimate is out of the way: it knows of 64 GiB.
+    with_estimate = {"ASSAY_MEMORY": "64GiB", "PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        words, cwd=ROOT, env={"PATH": "/usr/bin:/bin", **with_estimate}, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.mark.parametrize("variant", ["stock", "fused"])
+def test_a_program_that_outgrows_its_estimate_ends_by_name_with_exit_code_3(variant: str) -> None:
+    small = child(1 << 20, variant)
+    assert small.returncode == 0 and int(small.stdout) == 4 << 20, small.stderr
+    large = child(1 << 28, variant)
+    assert large.returncode == ExitCode.CONFIG, large.stderr
+    assert large.stderr.splitlines()[-1].startswith("MemoryExceeded: There is no memory for what a program asked for")
+    assert "Traceback" not in large.stderr
+
+
+def test_the_bound_ends_with_its_block_and_other_errors_pass() -> None:
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with bounded_memory() as bound:
+        assert resource.getrlimit(resource.RLIMIT_DATA)[0] == bound > free_memory() // 2
+    with pytest.raises(RuntimeError, match="something else"), bounded_memory():
+        raise RuntimeError("something else")
+    with pytest.raises(MemoryExceeded), bounded_memory():
+        raise MemoryError
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
