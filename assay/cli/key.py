@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from assay.cli import completion
 from assay.cli.options import JsonOption
 from assay.cli.password import PasswordFile, read_password
 from assay_ledger.keys import keystore
@@ -66,7 +67,13 @@ KeysDir = Annotated[
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the key.")]
 NameOrPath = Annotated[
-    str, typer.Argument(metavar="KEY", envvar="ETH_KEYSTORE", help="Name of a key, its folder, or a keystore file.")
+    str,
+    typer.Argument(
+        metavar="KEY",
+        envvar="ETH_KEYSTORE",
+        autocompletion=completion.key_names,
+        help="Name of a key, its folder, or a keystore file.",
+    ),
 ]
 KdfOption = Annotated[
     KdfChoice,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
 
+from assay.cli import completion
 from assay.engine.runtime import devices
 from assay.engine.runtime.devices import Device
 from assay.settings import Settings, resolve
@@ -50,11 +51,22 @@ _OPTIONS: Final[dict[str, Any]] = {
         str | None, typer.Option("--store", metavar="STORE", help="Folder or address of the run's store [ASSAY_STORE].")
     ],
     "run": Annotated[
-        str | None, typer.Option("--run", metavar="ADDRESS", help="Address of the run's charter [ASSAY_RUN].")
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="ADDRESS",
+            autocompletion=completion.run_addresses,
+            help="Address of the run's charter [ASSAY_RUN].",
+        ),
     ],
     "key": Annotated[
         str | None,
-        typer.Option("--key", metavar="KEY", help="Name of a key, its folder, or a keystore file [ETH_KEYSTORE]."),
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            autocompletion=completion.key_names,
+            help="Name of a key, its folder, or a keystore file [ETH_KEYSTORE].",
+        ),
     ],
     "keys_dir": Annotated[
         Path | None, typer.Option("--keys-dir", metavar="DIR", help="Folder that holds the keys [ASSAY_KEYS_DIR].")

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import tokens
-from assay.cli.common import address_asked, open_round_run, print_json
-from assay.cli.options import RUN, JsonOption, WhoOption, with_settings
+from assay.cli.common import address_asked, open_blobs, open_round_run, print_json
+from assay.cli.options import STORED_RUN, JsonOption, WhoOption, with_settings
 from assay.durations import duration
 from assay.explorer.documents import Document, wei
 from assay.protocol.types import Address
 from assay.settings import Settings
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
+
+if TYPE_CHECKING:
+    from assay.explorer.reader import RunReader
 
 EPILOG = (
     'Example: assay status --address 0xabc... --json  ->  {"stake", "locks", "leaving", "seats", "tickets", '
@@ -27,10 +32,25 @@ ALWAYS_SHOWN: Final = ("pay", "wages", "shares", "pending")
 """What was earned is said of these though it be nothing."""
 
 
-@with_settings(*RUN, "key", "keys_dir")
-def status(settings: Settings, who: WhoOption = None, as_json: JsonOption = False) -> None:
+@with_settings(*STORED_RUN, "key", "keys_dir")
+def status(
+    settings: Settings,
+    who: WhoOption = None,
+    watching: Annotated[
+        bool, typer.Option("--watch", help="Go on showing it as it changes; with --store also what its actor does now.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """All that a key has in a run: stake, locks and when they end, duties, pay, shares; needs no password."""
     address = address_asked(settings, who)
+    if watching:
+        from assay.cli.watching import watch
+
+        slots = None if settings.store is None else open_blobs(settings)
+        run = open_round_run(settings)
+        look = partial(document_at, run=run, who=address)
+        watch(run, address, slots, threading.Event(), look, lines, as_json=as_json)
+        return
     document = document_of(open_round_run(settings), address)
     if as_json:
         print_json(document)
@@ -42,10 +62,16 @@ def status(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
 def document_of(run: Run, who: Address) -> Document:
     """What an address has, owes and earns in a run, at its newest block."""
     from assay.explorer.reader import RunReader
+
+    return document_at(RunReader(run), run, who)
+
+
+def document_at(reader: RunReader, run: Run, who: Address) -> Document:
+    """The same by a reader that has followed the run so far."""
     from assay.status.account import money_of, status_of
 
     ask = run.chain.ask
-    with RunReader(run).reading() as reader:
+    with reader.reading():
         claimable = {"0x" + token.hex(): ask(run.revenue.claimable(token, who)) for token in run.charter.revenue_tokens}
         view = RunView(run.charter, run.facts, who, reader.state)
         found = status_of(view, money_of(reader, who, claimable))

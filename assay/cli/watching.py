@@ -1,0 +1,192 @@
+"""`assay status --watch`: what an actor does now, its last rounds, deadlines and income, as they change.
+
+A node is asked for its newest block, and for more only where that is another one; the store for one heartbeat. On a
+terminal the picture stays in its place; elsewhere a line is printed when it says something new.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from assay.cli.common import print_json
+from assay.explorer.documents import Document
+from assay.protocol.errors import UnavailableError
+from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Heartbeat, read_heartbeats
+
+if TYPE_CHECKING:
+    from assay.explorer.reader import RunReader
+    from assay.protocol.types import Address
+    from assay_ledger.rounds.run import Run
+    from assay_ledger.rounds.view import RunView
+    from assay_ledger.store.blobs import SlotStore
+
+LAST_ROUNDS: Final = 5
+EVERY_S: Final = 2.0
+
+
+class Pause(Protocol):
+    """Waits between two looks."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it is over."""
+        ...
+
+
+@dataclass(slots=True)
+class PulseReader:
+    """What an actor says of itself, and since when it says nothing new: a process that was killed leaves its word."""
+
+    slots: SlotStore | None
+    run: Address
+    who: Address
+    clock: Callable[[], float] = time.monotonic
+    _last: Heartbeat | None = field(default=None, init=False)
+    _since: float = field(default=0.0, init=False)
+
+    def line(self) -> str:
+        """In a sentence. Never raises what a store is at fault for."""
+        if self.slots is None:
+            return "Now: not known without --store"
+        try:
+            beat = read_heartbeats(self.slots, self.run, [self.who]).get(self.who)
+        except UnavailableError as error:
+            return f"Now: not known, {error.message}"
+        if beat is None:
+            return "Now: no actor of this key has spoken in this run's store"
+        if self._last is None or beat.counter != self._last.counter:
+            self._last, self._since = beat, self.clock()
+        doing = beat.doing or beat.activity.value
+        if self.clock() - self._since > DEAD_AFTER_S and beat.activity.value != "done":
+            return f"Now: SILENT for more than {DEAD_AFTER_S:.0f} s; last {beat.role}: {doing}"
+        return f"Now: {beat.role}, {beat.activity.value}: {doing} (block {beat.head})"
+
+
+def last_rounds(view: RunView) -> list[Document]:
+    """The newest commitments of `view.me`: what was committed, and what became of the round."""
+    works = sorted(view.state.works.items(), key=lambda item: item[1].round)
+    found: list[Document] = [
+        {
+            "round": int(work.round),
+            "seat": int(work.seat),
+            "units": work.work.units,
+            "generation": view.status(work.round + 1).name.lower(),
+            "settled": key not in view.state.unsettled,
+        }
+        for key, work in works
+        if view.books.tenures.existing(work.tenure).holder == view.me
+    ]
+    return found[-LAST_ROUNDS:]
+
+
+def round_lines(rows: list[Document]) -> Iterator[str]:
+    """The same for people."""
+    if rows:
+        yield "Last rounds"
+    for row in rows:
+        paid = "settled" if row["settled"] else "not settled yet"
+        yield (
+            f"  round {row['round']}, seat {row['seat']}: {row['units']} units; generation {row['round'] + 1} is "
+            f"{row['generation']}; {paid}"
+        )
+
+
+def watch(
+    run: Run,
+    who: Address,
+    slots: SlotStore | None,
+    pause: Pause,
+    look: Callable[[RunReader], Document],
+    lines: Callable[[Document], Iterable[str]],
+    *,
+    as_json: bool = False,
+) -> None:
+    """Looks until `pause` is over. A node that does not answer is said and asked again; nothing ends by it.
+
+    look: the status by a reader of the run, as `lines` tell it.
+    """
+    from assay.explorer.reader import RunReader
+    from assay_ledger.rounds.view import RunView
+
+    reader, pulse = RunReader(run), PulseReader(slots, run.address, who)
+    show: _Plain | _Screen = _Screen() if sys.stdout.isatty() and not as_json else _Plain()
+    block, found, rounds, fault = -1, None, list[Document](), ""
+    first_now, said = 0, None
+    with show:
+        while True:
+            try:
+                head, fault = run.chain.head().number, ""
+                if head != block:
+                    found = look(reader)
+                    rounds = last_rounds(RunView(run.charter, run.facts, who, reader.state))
+                    block, first_now = found["block"], first_now or found["now"]
+            except UnavailableError as error:
+                fault = f"The node does not answer: {error.message}"
+            now = pulse.line()
+            if as_json:
+                document = _news(found, rounds, now, fault)
+                if document is not None and document[0] != said:
+                    said = document[0]
+                    print_json(document[1])
+            else:
+                top = [now, *([fault] if fault else [])]
+                live = [] if found is None else [*lines(found), *round_lines(rounds)]
+                # Told from one and the same time, a line changes only where something did.
+                still = [] if found is None else [*lines(found | {"now": first_now}), *round_lines(rounds)]
+                show.show([*top, *live], [*top, *still])
+            if pause.wait(EVERY_S):
+                return
+
+
+def _news(found: Document | None, rounds: list[Document], now: str, fault: str) -> tuple[Any, Document] | None:
+    """What makes a document another one, and the document."""
+    if found is None:
+        return None
+    document = found | {"doing": now.removeprefix("Now: "), "last_rounds": rounds, "fault": fault or None}
+    return {name: value for name, value in document.items() if name not in ("block", "now")}, document
+
+
+class _Plain:
+    """Lines as they change."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def __enter__(self) -> _Plain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def show(self, live: list[str], still: list[str]) -> None:
+        """Prints those that say something else than the last time."""
+        for text, key in zip(live, still, strict=True):
+            if key not in self._said:
+                typer.echo(text)
+        self._said = set(still)
+
+
+class _Screen:
+    """A picture in its place."""
+
+    def __init__(self) -> None:
+        self._live = Live(console=Console(highlight=False), auto_refresh=False, screen=False)
+
+    def __enter__(self) -> _Screen:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, live: list[str], _still: list[str]) -> None:
+        """Draws it anew."""
+        self._live.update(Group(*(Text(line) for line in live)), refresh=True)
