@@ -45,7 +45,7 @@ class SolverRecorder:
     def finish(self, round_: Round, base: Digest, done: FinishedWork) -> None:
         """Work of a round was trained from a base, and its update is published."""
         work = done.work
-        self.journal.append(
+        self.journal.note(
             "finished",
             round=round_,
             base=base,
@@ -62,7 +62,7 @@ class SolverRecorder:
         """A merge was computed."""
         round_, base, counted = key
         made = {"parameters": lists.parameters, "momentum": lists.momentum, "manifest": manifest}
-        self.journal.append("merged", round=round_, base=base, counted=sorted(counted), **made)
+        self.journal.note("merged", round=round_, base=base, counted=sorted(counted), **made)
         self.merges[key], self.manifests[key] = lists, manifest
 
     def _read_finished(self, e: Entry) -> None:

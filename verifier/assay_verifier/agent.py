@@ -294,7 +294,7 @@ class ReplayingAgent(Agent):
     def do_publish_base(self, action: PublishBase, view: RunView) -> None:
         """Publishes parameters and momentum."""
         self.jobs.publish_base(view, action.round)
-        self.journal.append("base", round=action.round)
+        self.journal.note("base", round=action.round)
         self._published.add(action.round)
 
     def _answered(self, view: RunView) -> Sequence[int]:

@@ -48,7 +48,7 @@ class FindingBook:
     def add(self, place: Digest, ended: Ended, accumulators: dict[Digest, Digest]) -> None:
         """A pass is done: where it ended, and its accumulators by their keys."""
         keys = list(accumulators)
-        self._journal.append(
+        self._journal.note(
             "replayed",
             place=place,
             ends=list(ended.ends),
@@ -60,7 +60,7 @@ class FindingBook:
 
     def confirm(self, place: Digest, key: Digest | None) -> None:
         """Other kernels found the same: the end, or the accumulator under a key."""
-        self._journal.append("confirmed", place=place, key=key)
+        self._journal.note("confirmed", place=place, key=key)
         self._confirmed.add((place, key))
 
     def ended(self, place: Digest) -> Ended | None:

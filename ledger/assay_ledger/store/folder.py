@@ -59,6 +59,16 @@ def read_regular(name: str, max_bytes: int, at: int | None = None) -> bytes:
     return bytes(data)
 
 
+def sync_folder(folder: Path) -> None:
+    """Names that were given in a folder are on disk when it returns; where its file system cannot say so, no matter."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 class Folder:
     """See `assay_ledger.store.blobs.Backend`. The folder itself may be reached through links; nothing below it."""
 
@@ -127,17 +137,23 @@ class Folder:
 
     def _write(self, path: str, data: bytes) -> None:
         *parents, name = path.split("/")
+        is_lasting = parents[0] != "slots"  # heartbeats are written every 2 s and worth nothing after a crash
         with self._opened(parents, make=True) as at:
             fresh = f".{secrets.token_hex(8)}"
             descriptor = os.open(fresh, _FRESH, 0o666, dir_fd=at)
             try:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(data)
+                    if is_lasting:
+                        file.flush()
+                        os.fsync(descriptor)
                 try:
                     os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
                 except (IsADirectoryError, NotADirectoryError, FileExistsError):
                     _set_aside(name, at)
                     os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
+                if is_lasting:
+                    os.fsync(at)
             except BaseException:
                 with suppress(OSError):
                     os.unlink(fresh, dir_fd=at)

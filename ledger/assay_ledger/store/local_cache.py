@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 
 from assay.mapped_files import MappedFile
 from assay.protocol.errors import UnavailableError
-from assay_ledger.store.folder import read_regular
+from assay_ledger.store.folder import read_regular, sync_folder
 
 LASTING: Final = "run"
 """The folder that no round's end removes."""
@@ -48,17 +48,9 @@ class LocalCache:
                 shutil.rmtree(self._folder / str(number), ignore_errors=True)
 
     def put(self, name: str, data: bytes) -> None:
-        """Keeps a copy; it appears whole or not at all."""
-        path = self._place(name)
-        try:
-            if self._read(path, len(data)) == data:
-                return
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh = path.with_name(path.name + ".new")
-            fresh.write_bytes(data)
-            fresh.replace(path)
-        except OSError as error:
-            _LOG.warning("No copy of %s is kept: %s", name, error)
+        """Keeps a copy; it appears whole or not at all, and is on disk when it returns."""
+        if self._read(self._place(name), len(data)) != data:
+            self.fill(name, lambda out: out.write(data))
 
     def get(self, name: str, max_bytes: int) -> bytes | None:
         """The copy under a name, not checked against it; None where there is none of at most so many bytes."""
@@ -84,7 +76,7 @@ class LocalCache:
         self.drop(name)
         return None
 
-    def fill(self, name: str, write: Callable[[BinaryIO], None]) -> None:
+    def fill(self, name: str, write: Callable[[BinaryIO], object]) -> None:
         """Keeps a copy that is written piece by piece; it appears when all of it is there.
 
         Raises nothing of its own, but what `write` raises beside OSError.
@@ -99,6 +91,7 @@ class LocalCache:
                 out.flush()
                 os.fsync(out.fileno())
             fresh.replace(path)
+            sync_folder(path.parent)
         except OSError as error:
             _LOG.warning("No copy of %s is kept: %s", name, error)
         finally:

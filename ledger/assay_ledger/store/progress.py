@@ -4,11 +4,14 @@
     <folder>/<steps>       a state
 
 A root that a crash cut short was never relied upon; one that the disk altered would lose a game, hence the checks.
-States are checked against their roots by whoever reads them.
+States are checked against their roots by whoever reads them. A disk that takes nothing costs a crash its progress and
+no game that is played meanwhile: roots stay in memory until they can be written, and a state is not kept.
 """
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -18,16 +21,21 @@ from pathlib import Path
 from typing import Final
 
 from assay.protocol.types import Digest
+from assay_ledger.store.folder import sync_folder
 
 ROOTS: Final = "roots"
 _ENTRY: Final = 40
 
 
+_LOG = logging.getLogger("assay.progress")
+
+
 class ProgressFolder:
-    """A folder of one run's progress; it is made when something is kept. Raises OSError where the disk is full."""
+    """A folder of one run's progress; it is made when something is kept."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._unwritten: dict[int, Digest] = {}
         self._roots = dict(self._read())
 
     @property
@@ -36,16 +44,24 @@ class ProgressFolder:
         return self._roots
 
     def note(self, roots: Mapping[int, Digest]) -> None:
-        """Adds roots; they are on disk when it returns."""
+        """Adds roots; they are on disk when it returns, unless the disk takes nothing."""
         if not roots:
             return
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.folder / ROOTS).open("ab") as file:
-            file.truncate(_ENTRY * (file.tell() // _ENTRY))
-            file.write(b"".join(_entry(step, root) for step, root in sorted(roots.items())))
-            file.flush()
-            os.fsync(file.fileno())
         self._roots |= roots
+        self._unwritten |= roots
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with (self.folder / ROOTS).open("ab", buffering=0) as file:
+                # What an earlier life, or a full disk, cut short.
+                file.truncate(_ENTRY * (file.tell() // _ENTRY))
+                data = b"".join(_entry(step, root) for step, root in sorted(self._unwritten.items()))
+                if file.write(data) < len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+        except OSError as error:
+            _LOG.warning("%s cannot be written (%s): a crash now would cost its progress.", self.folder, error)
+        else:
+            self._unwritten = {}
 
     def kept(self) -> Sequence[int]:
         """The numbers of steps after which a state is kept, in ascending order."""
@@ -54,14 +70,20 @@ class ProgressFolder:
         return []
 
     def put(self, step: int, data: bytes) -> None:
-        """Keeps a state, whole or not at all."""
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        """Keeps a state, whole or not at all; none where the disk takes nothing."""
         fresh = self.folder / f"{step}.new"
-        with fresh.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.folder / str(step))
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with fresh.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self.folder / str(step))
+            sync_folder(self.folder)
+        except OSError as error:
+            with suppress(OSError):
+                fresh.unlink(missing_ok=True)
+            _LOG.warning("The state after step %d is not kept: %s", step, error)
 
     def get(self, step: int) -> bytes | None:
         """A state as it was put, not checked; None where it cannot be read."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from assay_ledger.agents.journal import FILE, Journal, JournalInUse
+from assay_ledger.agents.journal import FILE, DiskRefuses, Journal, JournalInUse
+from tests.harness.full_disks import writing_nothing
 
 
 def test_entries_are_there_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,7 +16,7 @@ def test_entries_are_there_after_a_crash(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "fsync", synced.append)
     journal = Journal(tmp_path)
     journal.append("salt", value=b"\x01\x02", numbers=[1, b"\x03"])
-    assert len(synced) == 1
+    assert len(synced) == 2  # its name, when the journal was made, and the entry
     journal.close()
     assert list(Journal(tmp_path).entries("salt")) == [{"kind": "salt", "value": "0102", "numbers": [1, "03"]}]
 
@@ -39,3 +40,91 @@ def test_a_folder_has_one_journal_at_a_time(tmp_path: Path) -> None:
         Journal(tmp_path)
     journal.close()
     Journal(tmp_path).close()
+
+
+def written(folder: Path, entries: int) -> bytes:
+    """A journal of so many entries, as it lies on disk."""
+    journal = Journal(folder)
+    for n in range(entries):
+        journal.append("a", n=n, value=bytes([n]) * 32)
+    journal.close()
+    return (folder / FILE).read_bytes()
+
+
+def read_back(folder: Path) -> tuple[list[int], tuple[int, ...]]:
+    """What a later life of the actor finds: entries, and numbers of damaged lines."""
+    journal = Journal(folder)
+    try:
+        return [entry["n"] for entry in journal.entries("a")], tuple(journal.damaged)
+    finally:
+        journal.close()
+
+
+def test_any_flipped_bit_costs_the_line_that_it_is_in_and_no_other(tmp_path: Path) -> None:
+    data = written(tmp_path, 10)
+    lines = data.split(b"\n")
+    start = len(b"\n".join(lines[:2])) + 1
+    for at in range(start, start + len(lines[2])):
+        for bit in range(8):
+            damaged = bytearray(data)
+            damaged[at] ^= 1 << bit
+            (tmp_path / FILE).write_bytes(damaged)
+            found, where = read_back(tmp_path)
+            # No flip makes an entry say something else; it may leave it as it was, in the spelling of JSON.
+            assert found in ([0, 1, *range(3, 10)], list(range(10)))
+            assert where[:1] == (3,) or found == list(range(10))
+    # Where the end of a line is gone, both entries can still be told apart.
+    damaged = bytearray(data)
+    damaged[start + len(lines[2])] ^= 1
+    (tmp_path / FILE).write_bytes(damaged)
+    assert read_back(tmp_path) == (list(range(10)), (3,))
+
+
+def test_damaged_lines_are_named_and_what_follows_is_written_behind_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = bytearray(written(tmp_path, 4))
+    data[data.index(b'"n": 2') + 5] = ord("7")
+    (tmp_path / FILE).write_bytes(data)
+    journal = Journal(tmp_path)
+    journal.append("a", n=4)
+    journal.close()
+    assert "in line 3" in caplog.text
+    assert read_back(tmp_path) == ([0, 1, 3, 4], (3,))
+
+
+def test_a_journal_of_an_earlier_release_is_read_and_gone_on_with(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b'{"kind": "a", "n": 0}\n{"kind": "a", "n": 1}\n')
+    journal = Journal(tmp_path)
+    journal.append("a", n=2)
+    journal.close()
+    assert read_back(tmp_path) == ([0, 1, 2], ())
+    # Once entries have sums, one without is one whose sum was damaged.
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(b'{"kind": "a", "n": 3}\n')
+    assert read_back(tmp_path) == ([0, 1, 2], (4,))
+
+
+def test_a_disk_that_takes_nothing_costs_a_crash_its_work_and_nobody_else(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.append("a", n=0)
+    with writing_nothing():
+        journal.note("a", n=1)
+        with pytest.raises(DiskRefuses):
+            journal.append("a", n=2)
+        journal.note("a", n=3)
+    assert [entry["n"] for entry in journal.entries("a")] == [0, 1, 3]
+    journal.append("a", n=4)
+    journal.close()
+    assert read_back(tmp_path) == ([0, 1, 3, 4], ())
+
+
+def test_a_line_that_a_full_disk_cut_short_is_taken_back(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.append("a", n=0)
+    size = (tmp_path / FILE).stat().st_size
+    with writing_nothing(beyond=size + 10):
+        journal.note("a", n=1)
+        assert (tmp_path / FILE).stat().st_size == size
+    journal.close()
+    assert read_back(tmp_path) == ([0, 1], ())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from assay.protocol.types import Digest, DType
 from assay_ledger.store.blobs import BlobStore, ObjectMismatch, ObjectMissing, StoreUnreachable, open_store
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects
+from assay_ledger.store.progress import ProgressFolder
+from tests.harness.full_disks import writing_nothing
 
 SPECS = [TensorSpec(DType.F32, (2, 3)), TensorSpec(DType.I32, (4,))]
 TENSORS = tuple(bytes(range(k, k + spec.nbytes)) for k, spec in enumerate(SPECS))
@@ -104,3 +108,45 @@ def test_a_damaged_copy_is_not_believed_and_the_stores_own_error_comes_through(
         down.list(root, SPECS)
     with pytest.raises(UnavailableError):
         Objects(Unreachable()).list(root, SPECS)  # type: ignore[arg-type]
+
+
+KEEPERS = {
+    "copy": lambda folder: LocalCache(folder).put("lists/aa", b"kept"),
+    "store": lambda folder: open_store(folder).put(b"kept", "lists/aa"),
+    "state": lambda folder: ProgressFolder(folder).put(7, b"kept"),
+}
+
+
+@pytest.mark.parametrize("keep", KEEPERS.values(), ids=KEEPERS)
+def test_bytes_and_their_name_are_on_disk_before_anybody_relies_on_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: Callable[[Path], object]
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda opened: synced.append(str(Path(f"/proc/self/fd/{opened}").readlink())))
+    keep(tmp_path)
+    (kept,) = [path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() == b"kept"]
+    folder = str(kept.parent)
+    assert folder in synced[1:], "a crash may lose the name"
+    # Under the name that it was written by, before it got its own.
+    first = synced[synced.index(folder) - 1]
+    assert Path(first).parent == kept.parent and first != str(kept)
+
+
+def test_a_full_disk_leaves_no_halves_of_copies(local_cache: LocalCache, tmp_path: Path) -> None:
+    local_cache.put("lists/aa", b"before")
+    with writing_nothing(beyond=10):
+        local_cache.put("lists/bb", bytes(100))
+        ProgressFolder(tmp_path / "progress").put(3, bytes(100))
+    assert local_cache.get("lists/bb", 100) is None and local_cache.get("lists/aa", 100) == b"before"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["aa"]
+
+
+def test_roots_that_a_full_disk_did_not_take_are_known_and_written_later(tmp_path: Path) -> None:
+    roots = {step: Digest(bytes([step]) * 32) for step in range(1, 4)}
+    progress = ProgressFolder(tmp_path)
+    progress.note({1: roots[1]})
+    with writing_nothing(beyond=50):
+        progress.note({2: roots[2]})
+        assert progress.roots[2] == roots[2]
+    progress.note({3: roots[3]})
+    assert dict(ProgressFolder(tmp_path).roots) == roots
