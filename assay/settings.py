@@ -50,7 +50,8 @@ class Settings(BaseModel):
 
     rpc_url: str = Field("http://127.0.0.1:8545", description="RPC URL of the chain")
     store: str | None = Field(
-        None, description="the run's artifact store: a folder or an address such as s3://bucket/prefix"
+        None,
+        description="the run's artifact store: a folder or an address such as s3://bucket/prefix; mirrors after commas",
     )
     run: str | None = Field(None, pattern=r"^0x[0-9a-fA-F]{40}$", description="address of the run's charter")
     keys_dir: Path = Field(

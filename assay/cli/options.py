@@ -48,7 +48,12 @@ _OPTIONS: Final[dict[str, Any]] = {
         str | None, typer.Option("--rpc-url", metavar="URL", help="RPC URL of the chain [ETH_RPC_URL].")
     ],
     "store": Annotated[
-        str | None, typer.Option("--store", metavar="STORE", help="Folder or address of the run's store [ASSAY_STORE].")
+        list[str] | None,
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help="Folder or address of the run's store; given again, of a mirror of it [ASSAY_STORE, with commas].",
+        ),
     ],
     "run": Annotated[
         str | None,
@@ -109,13 +114,18 @@ _OPTIONS: Final[dict[str, Any]] = {
 P = ParamSpec("P")
 
 
+def _joined(value: Any) -> Any:
+    """An option that may be given several times, as its setting has it: with commas between."""
+    return (",".join(value) or None) if isinstance(value, list) else value
+
+
 def with_settings(*names: str) -> Callable[[Callable[Concatenate[Settings, P], None]], Callable[..., None]]:
     """Gives a command options for these settings; it takes the settings in force as its first argument instead."""
 
     def decorate(command: Callable[Concatenate[Settings, P], None]) -> Callable[..., None]:
         @wraps(command)
         def run(**given: Any) -> None:
-            flags = {name: given.pop(name) for name in names}
+            flags = {name: _joined(given.pop(name)) for name in names}
             command(resolve(flags).settings, **given)  # type: ignore[call-arg]  # typer fills in all the others
 
         # typer reads a command's options from its signature.

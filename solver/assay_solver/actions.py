@@ -50,6 +50,13 @@ class RestoreUpdate(WithoutClock):
 
 
 @dataclass(frozen=True, slots=True)
+class ServeBase(WithoutClock):
+    """Look whether the store has a generation, and publish it where it has not."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
 class PrepareMerge(RoundAction):
     """Have the contract build X of a merge, so that a false root of it can be challenged."""
 

@@ -30,6 +30,7 @@ from assay_solver.actions import (
     LeaveTenure,
     PrepareMerge,
     RestoreUpdate,
+    ServeBase,
     TakeSeat,
     TrainUnit,
 )
@@ -57,6 +58,7 @@ class Solver(Worker):
             merges=self.recorder.merges,
             held=_by_round(self._updates.held(view)),
             lost=_by_round(self._updates.lost(view)),
+            served=frozenset(self._served),
             nodes=self._nodes.roots(view),
         )
 
@@ -92,7 +94,7 @@ class Solver(Worker):
         table = super().handlers()
         table.add(TakeSeat, self.do_take_seat).add(LeaveTenure, self.do_leave_tenure)
         table.add(TrainUnit, self.do_train_unit).add(CommitWork, self.do_commit_work)
-        table.add(RestoreUpdate, self.do_restore_update)
+        table.add(RestoreUpdate, self.do_restore_update).add(ServeBase, self.do_serve_base)
         table.add(FetchUpdate, self.do_fetch_update).add(HoldUpdates, self.do_hold_updates)
         table.add(ComputeMerge, self.do_compute_merge)
         table.add(SealRoot, self.do_seal_root).add(OpenRoot, self.do_open_root).add(Abstain, self.do_abstain)
@@ -117,8 +119,6 @@ class Solver(Worker):
         self._keep_merge((action.round, view.round_of(action.round).base, action.counted), lists)
 
     def _keep_merge(self, key: MergeKey, lists: ListBytes) -> None:
-        if self._publishes:
-            self.archive.publish_base(lists)
         self.recorder.merge(key, *self.archive.keep_base(lists))
 
     def run_merge(self, round_: Round, job: Computation) -> ListBytes:
@@ -179,6 +179,13 @@ class Solver(Worker):
                 f"Two calculations of the merge of round {round_} differ.", first=lists.root, second=second.root
             )
         self.recorder.confirmed.add(key)
+
+    def do_serve_base(self, action: ServeBase, view: RunView) -> None:
+        """Publishes a generation where the store has it not. Raises UnavailableError, StateMismatch."""
+        with self.objects.own_copies_first():
+            lists = self.archive.base(view, action.generation, self.compute, publish=False)
+        self.archive.serve_base(lists)
+        self._served = {action.generation}
 
     # --- what stands
 

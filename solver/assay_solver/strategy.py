@@ -26,6 +26,7 @@ from assay_solver.actions import (
     CommitWork,
     LeaveTenure,
     PrepareMerge,
+    ServeBase,
     TakeSeat,
     TrainUnit,
 )
@@ -51,6 +52,8 @@ class OwnRounds:
     merges: Mapping[MergeKey, BaseLists] = field(default_factory=dict)
     held: Mapping[Round, frozenset[Seat]] = field(default_factory=dict)
     lost: Mapping[Round, frozenset[Seat]] = field(default_factory=dict)
+    served: frozenset[int] = frozenset()
+    """Generations that it knows the store to have."""
     nodes: Mapping[Node, Digest] = field(default_factory=dict)
     """Above 64 seats: roots of nodes that it computed, since others differ about them."""
 
@@ -69,6 +72,7 @@ def candidates(view: RunView, own: OwnRounds, tasks: Iterable[Choice]) -> Iterat
     yield from tasks
     if isinstance(work, TrainUnit):
         yield work
+    yield from _serve(view, own)
 
 
 def times(view: RunView, own: OwnRounds) -> Iterator[int]:
@@ -184,6 +188,21 @@ def _work(view: RunView, own: OwnRounds) -> Iterator[Choice]:
             yield TrainUnit(round_, seat, state.base, units)
         case Pacing.COMMIT:
             yield CommitWork(round_, seat, state.base)
+
+
+def _serve(view: RunView, own: OwnRounds) -> Iterator[ServeBase]:
+    """The newest generation, by who opened its root, in turn: who joins, or prunes the store, needs nothing older.
+
+    One that misses its turn costs joiners a merge, since the next turn is another's. Above 64 seats auditors do it.
+    """
+    newest = view.newest
+    if not view.rules.by_seats or not newest or newest in own.served:
+        return
+    root = view.votes(newest).root
+    openers = [record.position for record in view.openings(newest) if record.root == root and record.backer is None]
+    tenure = view.tenure_in(Round(newest - 1))
+    if openers and tenure is not None and openers[newest % len(openers)] == tenure[1].seat:
+        yield ServeBase(newest)
 
 
 def _uphold(view: RunView, own: OwnRounds) -> Iterator[Choice]:

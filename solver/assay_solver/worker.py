@@ -43,7 +43,7 @@ UNSETTLED_KEPT: Final = 2
 
 
 class Worker(Agent):
-    """A solver that trains and commits; `publish_bases` for runs whose auditors do not. Raises JournalInUse."""
+    """A solver that trains and commits. Raises JournalInUse."""
 
     role = "solver"
 
@@ -57,13 +57,13 @@ class Worker(Agent):
         compute: Compute | None = None,
         inclusion: float = 12.0,
         room: int = ROOM,
-        publish_bases: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
         self.recorder = SolverRecorder(self.journal)
         self._pace = OwnPace(0.0, 0.0, inclusion)
-        self._room, self._publishes = room, publish_bases
+        self._room = room
+        self._served: set[int] = set()
         self._folder = data_dir / "rounds"
         self._runs: dict[tuple[Round, Digest], LongRun] = {}
         self._updates = UpdatesAsked(self.archive, self.objects)

@@ -176,6 +176,13 @@ class Archive:
         for tensors in lists:
             self.objects.put_list(self.specs(TrainingList.PARAMETERS), tensors, is_vital=False)
 
+    def serve_base(self, lists: ListBytes) -> None:
+        """Publishes what the store lacks of a generation that lies here as a copy. Raises UnavailableError."""
+        specs = self.specs(TrainingList.PARAMETERS)
+        for tensors in lists:
+            if not self.objects.is_served(root_of_list(specs, tensors), specs):
+                self.objects.put_list(specs, tensors)
+
     def keep_base(self, lists: ListBytes) -> tuple[BaseLists, Digest]:
         """Keeps a generation in the local cache; its roots, and the manifest that names where it lies once it is
         published: a list has one file, whoever publishes it."""

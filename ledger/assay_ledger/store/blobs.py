@@ -22,10 +22,9 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import unquote, urlparse
 
 from assay.protocol.errors import AssayError, UnavailableError
@@ -44,6 +43,14 @@ from assay_ledger.store.errors import (
     StoreUnreachable,
 )
 from assay_ledger.store.folder import Folder
+from assay_ledger.store.interfaces import (
+    MAX_LISTED,
+    ArtifactStore,
+    Backend,
+    SlotStore,
+    StorePace,
+    StoreTraffic,
+)
 
 __all__ = [
     "ArtifactStore",
@@ -63,101 +70,18 @@ __all__ = [
     "open_store",
 ]
 
-MAX_LISTED: Final = 4096
 SEARCH_S: Final = 120.0
 SEARCH_BYTES_PER_S: Final = 1 << 18
 """How long one search among the objects of a name takes at most; `waiting_at_most` gives a caller less."""
+MIRRORED_CALL_S: Final = 2.0
+"""For a call to a store behind which there is another one."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,7}")
 _MARKER = re.compile(r"names/(.+)/([0-9a-f]{64})")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
 _RETRY: Final[dict[str, Any]] = {"max_retries": 2, "retry_timeout": timedelta(seconds=5)}
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "3600s"}
 """The client's own limit is never reached: `StorePace` ends every call, by the object's size."""
-
-
-@dataclass(frozen=True, slots=True)
-class StorePace:
-    """How long a store may take: `call_s` seconds for any call, and a second for each `bytes_per_s` bytes of a body.
-
-    Slower than 256 KiB a second (2 Mbit) is no store for training. Who lowers `call_s` loses stores that are far away;
-    who raises it waits so much longer for each of the first SILENCES calls to one that is silent.
-    """
-
-    call_s: float = 5.0
-    bytes_per_s: int = 1 << 18
-
-
-class Backend(Protocol):
-    """Where a store's bytes are. Raises TimeoutError, FileNotFoundError, PermissionError, ConnectionError, OSError.
-
-    ConnectionError says that the store gave no answer; what is said of one object, or by a disk, is another OSError.
-    `seconds` is for the whole call; reading and writing take a second more for each `bytes_per_s` bytes.
-    """
-
-    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
-        """Raises ObjectTooLarge, ObjectTruncated."""
-        ...
-
-    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
-        """Replaces what is there; readers see the old bytes or the new ones."""
-        ...
-
-    def exists(self, path: str, seconds: float) -> bool:
-        """Is something to be read there?"""
-        ...
-
-    def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
-        """At most `limit` paths below a prefix, after the path `after`, as far as the seconds reach."""
-        ...
-
-
-class ArtifactStore(Protocol):
-    """What actors need of a store. All methods raise StoreUnreachable and StoreDenied."""
-
-    def put(self, data: bytes, name: str | None = None) -> Digest:
-        """Store bytes under their SHA-256, and a marker under `name` if given; repeating it is harmless.
-
-        Raises ObjectNameInvalid.
-        """
-        ...
-
-    def get(self, digest: Digest, max_bytes: int) -> bytes:
-        """The bytes of a digest, hashed. Raises ObjectMissing, ObjectTooLarge, ObjectTruncated, ObjectMismatch."""
-        ...
-
-    def has(self, digest: Digest) -> bool:
-        """Does the store list an object of that digest? Only `get` proves that it is the right one."""
-        ...
-
-    def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
-        """At most `limit` markers whose name is `prefix` or lies under it, sorted. Raises ObjectNameInvalid."""
-        ...
-
-    def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
-        """Every digest that was given exactly this name, in order, from the one after `after` on.
-
-        Asks the store page by page, as far as it is read. Raises ObjectNameInvalid.
-        """
-        ...
-
-
-class SlotStore(Protocol):
-    """Names whose bytes change. Nothing vouches for them: what matters is signed inside, and its reader checks that.
-
-    All methods raise ObjectNameInvalid, StoreUnreachable and StoreDenied.
-    """
-
-    def write_slot(self, name: str, data: bytes) -> None:
-        """Replace what stands under a name; readers see the old bytes or the new ones."""
-        ...
-
-    def read_slot(self, name: str, max_bytes: int) -> bytes:
-        """What stands under a name now. Raises ObjectMissing, ObjectTooLarge, ObjectTruncated."""
-        ...
-
-    def list_slots(self, prefix: str, limit: int = MAX_LISTED) -> tuple[str, ...]:
-        """At most `limit` names under `prefix`, sorted."""
-        ...
 
 
 class BlobStore:
@@ -178,6 +102,7 @@ class BlobStore:
         self._pace = pace or StorePace()
         self._breakers = {kind: Breaker(self._pace.call_s, clock) for kind in ("read", "write", "look", "list", "slot")}
         self.location = location
+        self.traffic = StoreTraffic()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
@@ -199,10 +124,20 @@ class BlobStore:
             raise ObjectMismatch(f"{_object_path(digest)} in {self.location} hashes to {actual.hex()}.")
         return data
 
+    def get_range(self, digest: Digest, start: int, length: int, max_bytes: int) -> bytes:
+        """Some bytes of an object of at most `max_bytes`, not hashed: whoever asks holds a hash of just these."""
+        path = _object_path(digest)
+        with self._asking(path, "read") as seconds:
+            data = self._backend.read_range(path, start, length, max_bytes, seconds, self._pace.bytes_per_s)
+        self.traffic.add("read", read=len(data))
+        return data
+
     def has(self, digest: Digest) -> bool:
         path = _object_path(digest)
         with self._asking(path, "look") as seconds:
-            return self._backend.exists(path, seconds)
+            found = self._backend.exists(path, seconds)
+        self.traffic.add("look")
+        return found
 
     def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
         _check_name(prefix)
@@ -218,7 +153,9 @@ class BlobStore:
 
     def _paths(self, prefix: str, after: str, limit: int) -> builtins.list[str]:
         with self._asking(prefix, "list") as seconds:
-            return self._backend.paths(f"names/{prefix}", after, limit, seconds)
+            found = self._backend.paths(f"names/{prefix}", after, limit, seconds)
+        self.traffic.add("list")
+        return found
 
     def write_slot(self, name: str, data: bytes) -> None:
         _check_name(name)
@@ -232,17 +169,21 @@ class BlobStore:
         _check_name(prefix)
         with self._asking(prefix, "slot") as seconds:
             paths = self._backend.paths(f"slots/{prefix}", "", limit, seconds)
+        self.traffic.add("slot")
         names = {path.removeprefix("slots/") for path in paths}
         return tuple(sorted(name for name in names if _NAME.fullmatch(name)))
 
     def _read(self, path: str, max_bytes: int, kind: str) -> bytes:
         """At most `max_bytes` bytes: a store that announces, or sends, more must not cost us the memory."""
         with self._asking(path, kind) as seconds:
-            return self._backend.read(path, max_bytes, seconds, self._pace.bytes_per_s)
+            data = self._backend.read(path, max_bytes, seconds, self._pace.bytes_per_s)
+        self.traffic.add(kind, read=len(data))
+        return data
 
     def _write(self, path: str, data: bytes, kind: str) -> None:
         with self._asking(path, kind) as seconds:
             self._backend.write(path, data, seconds, self._pace.bytes_per_s)
+        self.traffic.add(kind, written=len(data))
 
     @contextmanager
     def _asking(self, path: str, kind: str) -> Iterator[float]:
@@ -329,9 +270,16 @@ def _search(
 def open_store(location: str | Path, pace: StorePace | None = None) -> BlobStore:
     """The store at a folder (made if need be) or an address: s3://, gs://, az://, http(s)://, file://, memory://.
 
+    Several with commas between are one, see `MirroredStore`; all but the last are soon given up for the next one.
     Credentials and endpoints come from the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_ALLOW_HTTP, ...).
     Nothing is asked of the store yet. Raises StoreAddressInvalid.
     """
+    if "," in str(location):
+        from assay_ledger.store.mirrored import MirroredStore
+
+        *first, last = (part for part in str(location).split(",") if part)
+        quick = pace or StorePace(call_s=MIRRORED_CALL_S)
+        return MirroredStore([*(open_store(part, quick) for part in first), open_store(last, pace)])
     scheme = _SCHEME.match(str(location))
     try:
         if scheme is None or scheme[1] == "file":

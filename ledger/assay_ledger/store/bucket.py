@@ -11,6 +11,7 @@ import re
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -63,7 +64,7 @@ def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
 
 
 class Bucket:
-    """See `assay_ledger.store.blobs.Backend`, whose errors those of obstore come out as."""
+    """See `assay_ledger.store.interfaces.Backend`, whose errors those of obstore come out as."""
 
     def __init__(self, backend: ObjectStore) -> None:
         self._backend = backend
@@ -90,6 +91,28 @@ class Bucket:
         if len(data) < announced:
             raise ObjectTruncated(f"{path} ended after {len(data)} of {announced} bytes.")
         return bytes(data)
+
+    def read_range(self, path: str, start: int, length: int, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
+        """Some bytes of an object, by a range request; a server that ignores the range is cut off."""
+        allowed = seconds + length / bytes_per_s
+
+        async def read() -> bytes:
+            import obstore
+
+            async with asyncio.timeout(allowed):
+                found = await obstore.get_async(self._backend, path, options={"range": (start, start + length)})
+                if int(found.meta["size"]) > max_bytes:
+                    raise ObjectTooLarge(f"{path} has {found.meta['size']} bytes; it may have {max_bytes}.")
+                data = bytearray()
+                async for chunk in found.stream(min_chunk_size=_CHUNK_BYTES):
+                    data += chunk
+                    if len(data) > length:
+                        raise ObjectTooLarge(f"{path} goes on after the {length} bytes that were asked for.")
+            if len(data) < length:
+                raise ObjectTruncated(f"{path} gave {len(data)} of the {length} bytes that were asked for.")
+            return bytes(data)
+
+        return _within(read(), allowed)
 
     def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
         """Puts an object."""
@@ -120,14 +143,18 @@ class Bucket:
 
     def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
         """At most `limit` paths below a prefix and after a path, in the store's order; those that came in time."""
-        found: list[str] = []
+        return [path for path, _ in self.sizes(prefix, after, limit, seconds)]
+
+    def sizes(self, prefix: str, after: str, limit: int, seconds: float) -> list[tuple[str, int]]:
+        """The same, each with its size."""
+        found: list[tuple[str, int]] = []
 
         async def walk() -> None:
             import obstore
 
             async with asyncio.timeout(seconds):
                 async for batch in obstore.list(self._backend, prefix=prefix, offset=after or None):
-                    found.extend(entry["path"] for entry in batch)
+                    found.extend((entry["path"], int(entry["size"])) for entry in batch)
                     if len(found) >= limit:
                         return
 
@@ -137,3 +164,15 @@ class Bucket:
             if not found:
                 raise
         return found[:limit]
+
+    def delete(self, path: str, seconds: float) -> None:
+        """Deletes an object."""
+
+        async def delete() -> None:
+            import obstore
+
+            async with asyncio.timeout(seconds):
+                await obstore.delete_async(self._backend, path)
+
+        with suppress(FileNotFoundError):
+            _within(delete(), seconds)

@@ -35,8 +35,8 @@ _NOTHING: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.
 _IN_THE_WAY: Final = (errno.ENOTDIR, errno.ELOOP)
 
 
-def read_regular(name: str, max_bytes: int, at: int | None = None) -> bytes:
-    """The bytes of a regular file, at most as many as it had when it was opened.
+def read_regular(name: str, max_bytes: int, at: int | None = None, start: int = 0, length: int | None = None) -> bytes:
+    """The bytes of a regular file, at most as many as it had when it was opened; or `length` of them from `start` on.
 
     Raises FileNotFoundError for anything else, ObjectTooLarge before any byte is read, ObjectTruncated, OSError.
     """
@@ -49,13 +49,15 @@ def read_regular(name: str, max_bytes: int, at: int | None = None) -> bytes:
             size = found.st_size
             if size > max_bytes:
                 raise ObjectTooLarge(f"{name} has {size} bytes; it may have {max_bytes}.")
-            data = bytearray()
-            while len(data) < size and (chunk := os.read(descriptor, min(size - len(data), _CHUNK_BYTES))):
+            wanted, data = size if length is None else length, bytearray()
+            if start:
+                os.lseek(descriptor, start, os.SEEK_SET)
+            while len(data) < wanted and (chunk := os.read(descriptor, min(wanted - len(data), _CHUNK_BYTES))):
                 data += chunk
         finally:
             os.close(descriptor)
-    if len(data) < size:
-        raise ObjectTruncated(f"{name} ended after {len(data)} of {size} bytes.")
+    if len(data) < wanted:
+        raise ObjectTruncated(f"{name} ended after {len(data)} of {wanted} bytes.")
     return bytes(data)
 
 
@@ -70,7 +72,7 @@ def sync_folder(folder: Path) -> None:
 
 
 class Folder:
-    """See `assay_ledger.store.blobs.Backend`. The folder itself may be reached through links; nothing below it."""
+    """See `assay_ledger.store.interfaces.Backend`. The folder itself may be reached through links; nothing below it."""
 
     def __init__(self, root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
@@ -88,6 +90,16 @@ class Folder:
                 return read_regular(name, max_bytes, at)
 
         return self._lane.call(read, seconds + max_bytes / bytes_per_s)
+
+    def read_range(self, path: str, start: int, length: int, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
+        """Some bytes of a file."""
+
+        def read() -> bytes:
+            *parents, name = path.split("/")
+            with self._opened(parents) as at:
+                return read_regular(name, max_bytes, at, start, length)
+
+        return self._lane.call(read, seconds + length / bytes_per_s)
 
     def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
         """Replaces a file; readers see the old bytes or the new ones."""
@@ -111,16 +123,34 @@ class Folder:
 
         `seconds` ends the search with what it found: a folder of any size can be listed.
         """
+        return [path for path, _ in self._listed(prefix, after, limit, seconds, is_sized=False)]
+
+    def sizes(self, prefix: str, after: str, limit: int, seconds: float) -> list[tuple[str, int]]:
+        """The same, each with its size."""
+        return self._listed(prefix, after, limit, seconds, is_sized=True)
+
+    def _listed(self, prefix: str, after: str, limit: int, seconds: float, *, is_sized: bool) -> list[tuple[str, int]]:
         until = time.monotonic() + seconds * 0.8
 
-        def walk() -> list[str]:
+        def walk() -> list[tuple[str, int]]:
             try:
                 with self._opened(prefix.split("/")) as at:
-                    return heapq.nsmallest(limit, (p for p in _below(at, prefix, MAX_DEPTH, until) if p > after))
+                    found = (e for e in _below(at, prefix, MAX_DEPTH, until, is_sized) if e[0] > after)
+                    return heapq.nsmallest(limit, found)
             except FileNotFoundError:
                 return []
 
         return self._lane.call(walk, seconds)
+
+    def delete(self, path: str, seconds: float) -> None:
+        """Deletes a file."""
+
+        def delete() -> None:
+            *parents, name = path.split("/")
+            with suppress(FileNotFoundError), self._opened(parents) as at, _as_missing(path):
+                os.unlink(name, dir_fd=at)
+
+        self._lane.call(delete, seconds)
 
     @contextmanager
     def _opened(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
@@ -185,8 +215,8 @@ def _set_aside(name: str, at: int) -> None:
         os.rename(name, f".aside-{secrets.token_hex(8)}", src_dir_fd=at, dst_dir_fd=at)
 
 
-def _below(at: int, path: str, depth: int, until: float) -> Iterator[str]:
-    """Paths of the regular files below an open folder, in no order, until a time."""
+def _below(at: int, path: str, depth: int, until: float, is_sized: bool) -> Iterator[tuple[str, int]]:
+    """Paths of the regular files below an open folder, in no order, until a time; with their sizes if asked for."""
     folders = []
     with os.scandir(at) as entries:
         for entry in entries:
@@ -195,7 +225,7 @@ def _below(at: int, path: str, depth: int, until: float) -> Iterator[str]:
             if entry.name.startswith("."):
                 continue
             if entry.is_file(follow_symlinks=False):
-                yield f"{path}/{entry.name}"
+                yield f"{path}/{entry.name}", entry.stat(follow_symlinks=False).st_size if is_sized else 0
             elif depth and entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
     for name in folders:
@@ -204,7 +234,7 @@ def _below(at: int, path: str, depth: int, until: float) -> Iterator[str]:
         except OSError:
             continue
         try:
-            yield from _below(inner, f"{path}/{name}", depth - 1, until)
+            yield from _below(inner, f"{path}/{name}", depth - 1, until, is_sized)
         finally:
             os.close(inner)
 

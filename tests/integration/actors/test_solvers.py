@@ -13,9 +13,10 @@ from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.heartbeat import EVERY_S
 from assay_ledger.contract import Call
 from assay_ledger.rounds.view import RunView
-from assay_ledger.store.blobs import BlobStore, ObjectMissing
+from assay_ledger.store.blobs import BlobStore, ObjectMissing, open_store
+from assay_ledger.store.listfile import file_size
 from assay_solver.agent import Solver
-from tests.harness.actors.stage import STAKE, new_round_run
+from tests.harness.actors.stage import STAKE, RoundStageRun, new_round_run
 from tests.harness.actors.truth import replayed_bases
 from tests.harness.actors.world import SharedChain, small_work
 
@@ -134,7 +135,7 @@ def test_long_work_says_how_far_it_is_as_often_as_heartbeats_are_renewed(stage: 
 def test_who_joins_late_starts_from_the_last_base_alone(stage: SharedChain, tmp_path: Path) -> None:
     run = new_round_run(stage, tmp_path, small_work(), rounds=3)
     for k in range(7):
-        run.solver(f"solver {k}", publish_bases=k == 0)
+        run.solver(f"solver {k}")
     run.enrol()
     run.begin()
     run.settle(until=lambda r: r.view.round == 1)
@@ -200,3 +201,37 @@ def test_who_cannot_have_an_update_says_so_and_nobody_waits_for_its_root(stage: 
     assert run.view.votes(2).root == replayed_bases(run, 2, counted=[frozenset(range(4))] * 2)[2]
     assert {opening.position for opening in run.view.openings(2)} == set(map(Seat, range(4)))
     assert mine.see().work(Round(1), Seat(3)) is not None
+
+
+def joined(run: RoundStageRun, name: str, round_: int) -> tuple[int, int]:
+    """Bytes that a solver read which joined in a round, up to its first unit, and the round that it trained then.
+
+    Of the updates of earlier rounds the store has none any more but those of the round before.
+    """
+    run.settle(until=lambda r: r.view.round == round_)
+    for old in map(Round, range(round_ - 1)):
+        for work in run.view.works(old):
+            for digest in run.store.candidates(f"lists/{work.work.update.hex()}"):
+                (Path(run.store.location) / "objects" / digest.hex()[:2] / digest.hex()).unlink(missing_ok=True)
+    store = open_store(run.store.location)
+    late = run.solver(name, store=store)
+    run.settle(until=lambda _: any(made.units for made in late._runs.values()))
+    assert late._runs and not late.recorder.merges
+    return store.traffic.bytes_read, min(round_ for round_, _ in late._runs)
+
+
+def test_a_joiner_reads_the_last_base_whatever_came_before_it(stage: SharedChain, tmp_path: Path) -> None:
+    run = new_round_run(stage, tmp_path, small_work(), rounds=8)
+    for k in range(3):
+        run.solver(f"solver {k}")
+    run.enrol()
+    run.begin()
+    early, first = joined(run, "early", 2)
+    late, second = joined(run, "late", 6)
+    # Four rounds more cost no byte; one more seat costs its update, where the newest base is still to be published.
+    update = file_size(next(iter(run.players.values())).agent.archive.update_specs)
+    assert second >= first + 4 and abs(late - early) <= 2 * update
+    run.settle()
+    assert run.view.counted(Round(7))[0] == frozenset(range(5))
+    counted = [run.view.counted(Round(r))[0] for r in range(8)]
+    assert [run.view.votes(g).root for g in range(9)] == replayed_bases(run, rounds=8, counted=counted)

@@ -1,0 +1,246 @@
+"""Several stores as one: the first that answers with the right bytes is read, all are written to.
+
+    reading     one store after the other, each no longer than it answers; a silent one rests (`Breaker`), so that a
+                dark first store costs a few seconds once and no window
+    writing     to the first that takes it before the call returns, to the others in the background, through a queue
+                of bounded size each; what does not fit is not mirrored, and that is said
+
+Nothing is trusted more than with one store: bytes are hashed, whoever they come from.
+Source: docs/adr/0057-stores.md.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import heapq
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import Final, TypeVar
+
+from assay.protocol.errors import UnavailableError
+from assay.protocol.types import Digest
+from assay_ledger.store.blobs import BlobStore
+from assay_ledger.store.interfaces import MAX_LISTED
+
+QUEUE_BYTES: Final = 1 << 28
+QUEUE_CALLS: Final = 4096
+"""What may wait for one mirror; above it the newest is not mirrored."""
+
+AT_EXIT_S: Final = 60.0
+"""How long a process that ends waits for what its mirrors have not taken yet."""
+
+RETRY_S: Final = 2.0
+
+_LOG = logging.getLogger("assay.store")
+
+T = TypeVar("T")
+Write = Callable[[BlobStore], object]
+
+
+class _Mirror:
+    """One store that is written to in the background, in order; slots, of which only the latest counts, by name."""
+
+    def __init__(self, store: BlobStore, queue_bytes: int) -> None:
+        self.store = store
+        self._most = queue_bytes
+        self._waits: deque[tuple[Write, int]] = deque()
+        self._bytes = 0
+        self._slots: dict[str, bytes] = {}
+        self._changed = threading.Condition()
+        self._is_started = False
+        self.dropped = 0
+
+    def add(self, write: Write, size: int) -> None:
+        """Queues a write of so many bytes; what does not fit is dropped and said."""
+        with self._changed:
+            if self._bytes + size > self._most or len(self._waits) >= QUEUE_CALLS:
+                self.dropped += 1
+                if self.dropped & (self.dropped - 1) == 0:  # said at the 1st, 2nd, 4th, ...
+                    _LOG.warning(
+                        "%s does not keep up: %d objects are not mirrored to it.", self.store.location, self.dropped
+                    )
+                return
+            self._waits.append((write, size))
+            self._bytes += size
+            self._wake()
+
+    def slot(self, name: str, data: bytes) -> None:
+        """Queues the latest bytes of a slot in place of earlier ones."""
+        with self._changed:
+            self._slots[name] = data
+            self._wake()
+
+    @property
+    def waiting(self) -> int:
+        """Writes that the store has not taken yet."""
+        with self._changed:
+            return len(self._waits) + len(self._slots)
+
+    def flush(self, seconds: float) -> bool:
+        """Waits until nothing waits any more; False where that takes longer."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waits and not self._slots, seconds)
+
+    def _wake(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            threading.Thread(target=self._run, daemon=True, name="assay-mirror").start()
+        self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waits or self._slots)
+                name = next(iter(self._slots), None)
+                data = None if name is None else self._slots[name]
+                write, size = self._waits[0] if self._waits else (None, 0)
+            if name is not None and data is not None:
+                self._tried(lambda s: s.write_slot(name, data))  # noqa: B023 (called at once)
+                with self._changed:
+                    if self._slots.get(name) is data:
+                        del self._slots[name]  # a heartbeat that failed is worth no second try
+            is_done = write is None or self._tried(write)
+            with self._changed:
+                if write is not None and is_done:
+                    self._waits.popleft()
+                    self._bytes -= size
+                self._changed.notify_all()
+            if not is_done:
+                time.sleep(RETRY_S)
+
+    def _tried(self, write: Write) -> bool:
+        try:
+            write(self.store)
+        except UnavailableError as error:
+            _LOG.info("%s is not written to: %s", self.store.location, error.message)
+            return False
+        return True
+
+
+class MirroredStore(BlobStore):
+    """See BlobStore. `stores`: the one that is preferred first; `queue_bytes`: what may wait for each of the others."""
+
+    def __init__(self, stores: Sequence[BlobStore], queue_bytes: int = QUEUE_BYTES) -> None:
+        self.stores = tuple(stores)
+        self.location = ",".join(store.location for store in stores)
+        self.traffic = stores[0].traffic
+        self._mirrors = {id(store): _Mirror(store, queue_bytes) for store in stores}
+        atexit.register(self._at_exit)
+
+    def put(self, data: bytes, name: str | None = None) -> Digest:
+        """See ArtifactStore. Raises what the first store raises where none takes it."""
+        return self._written(lambda store: store.put(data, name), len(data))
+
+    def get(self, digest: Digest, max_bytes: int) -> bytes:
+        """See ArtifactStore."""
+        return self._first(lambda store: store.get(digest, max_bytes))
+
+    def get_range(self, digest: Digest, start: int, length: int, max_bytes: int) -> bytes:
+        """See BlobStore."""
+        return self._first(lambda store: store.get_range(digest, start, length, max_bytes))
+
+    def has(self, digest: Digest) -> bool:
+        """See ArtifactStore: whether any lists it."""
+        return any(self._all(lambda store: store.has(digest)))
+
+    def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
+        """See ArtifactStore: what any of them lists."""
+        found = self._all(lambda store: store.list(prefix, limit))
+        return tuple(sorted({marker for markers in found for marker in markers})[:limit])
+
+    def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
+        """See ArtifactStore: those of all stores, in one order."""
+        errors: builtins.list[UnavailableError] = []
+        found = heapq.merge(*(_until_it_fails(store, name, after, errors) for store in self.stores))
+        yield from (digest for digest, _ in groupby(found))
+        if len(errors) == len(self.stores):
+            raise errors[0]
+
+    def write_slot(self, name: str, data: bytes) -> None:
+        """See SlotStore."""
+        errors: builtins.list[UnavailableError] = []
+        for k, store in enumerate(self.stores):
+            try:
+                store.write_slot(name, data)
+            except UnavailableError as error:
+                errors.append(error)
+            else:
+                for other in self.stores[k + 1 :]:
+                    self._mirrors[id(other)].slot(name, data)
+                return
+        raise errors[0]
+
+    def read_slot(self, name: str, max_bytes: int) -> bytes:
+        """See SlotStore."""
+        return self._first(lambda store: store.read_slot(name, max_bytes))
+
+    def list_slots(self, prefix: str, limit: int = MAX_LISTED) -> tuple[str, ...]:
+        """See SlotStore: what any of them lists."""
+        found = self._all(lambda store: store.list_slots(prefix, limit))
+        return tuple(sorted({name for names in found for name in names})[:limit])
+
+    def flush(self, seconds: float) -> bool:
+        """Waits until every store has taken what was put; False where that takes longer."""
+        until = time.monotonic() + seconds
+        return all(mirror.flush(max(until - time.monotonic(), 0.0)) for mirror in self._mirrors.values())
+
+    @property
+    def dropped(self) -> int:
+        """Objects that some store did not take in time, and lacks."""
+        return sum(mirror.dropped for mirror in self._mirrors.values())
+
+    def _written(self, write: Callable[[BlobStore], T], size: int) -> T:
+        """By the first that takes it now, by the others later."""
+        errors: builtins.list[UnavailableError] = []
+        for k, store in enumerate(self.stores):
+            try:
+                result = write(store)
+            except UnavailableError as error:
+                errors.append(error)
+                continue
+            # One that failed just now is tried again in the background, with those that were not asked.
+            for other in (*self.stores[:k], *self.stores[k + 1 :]):
+                self._mirrors[id(other)].add(write, size)
+            return result
+        raise errors[0]
+
+    def _first(self, ask: Callable[[BlobStore], T]) -> T:
+        errors: builtins.list[UnavailableError] = []
+        for store in self.stores:
+            try:
+                return ask(store)
+            except UnavailableError as error:
+                errors.append(error)
+        raise errors[0]
+
+    def _all(self, ask: Callable[[BlobStore], T]) -> builtins.list[T]:
+        """What those answer that do. Raises what the first raises where none does."""
+        found, errors = builtins.list[T](), builtins.list[UnavailableError]()
+        for store in self.stores:
+            try:
+                found.append(ask(store))
+            except UnavailableError as error:
+                errors.append(error)
+        if not found:
+            raise errors[0]
+        return found
+
+    def _at_exit(self) -> None:
+        if not self.flush(AT_EXIT_S):
+            for mirror in self._mirrors.values():
+                if mirror.waiting:
+                    _LOG.warning("%s lacks %d objects that were put.", mirror.store.location, mirror.waiting)
+
+
+def _until_it_fails(
+    store: BlobStore, name: str, after: Digest | None, errors: builtins.list[UnavailableError]
+) -> Iterator[Digest]:
+    try:
+        yield from store.candidates(name, after)
+    except UnavailableError as error:
+        errors.append(error)
