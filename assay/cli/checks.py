@@ -282,11 +282,11 @@ def _beacon(resolved: Resolved) -> str:
 
 
 def _store(resolved: Resolved) -> str:
-    from assay_ledger.store.blobs import open_store
+    from assay_ledger.store.mirrored import open_stores
 
     if resolved.settings.store is None:
         raise _Skip("no store is named (--store, ASSAY_STORE)")
-    return check_store(open_store(resolved.settings.store))
+    return check_store(open_stores(resolved.settings.store))
 
 
 def check_store(store: BlobStore) -> str:

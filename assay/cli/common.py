@@ -90,13 +90,13 @@ def check_run_code(run: Run, settings: Settings) -> RunCode:
 
 def open_blobs(settings: Settings) -> BlobStore:
     """The run's store. Raises ConfigError (StoreMissing, StoreAddressInvalid)."""
-    from assay_ledger.store.blobs import open_store
+    from assay_ledger.store.mirrored import open_stores
 
     if settings.store is None:
         raise ConfigError(
             "No store is named.", code="StoreMissing", remedy="Give --store DIR or ADDRESS, or set ASSAY_STORE."
         )
-    return open_store(settings.store)
+    return open_stores(settings.store)
 
 
 def unlock_key(settings: Settings) -> ActorKeys:

@@ -73,9 +73,6 @@ __all__ = [
 SEARCH_S: Final = 120.0
 SEARCH_BYTES_PER_S: Final = 1 << 18
 """How long one search among the objects of a name takes at most; `waiting_at_most` gives a caller less."""
-MIRRORED_CALL_S: Final = 2.0
-"""For a call to a store behind which there is another one."""
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,7}")
 _MARKER = re.compile(r"names/(.+)/([0-9a-f]{64})")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
@@ -270,16 +267,9 @@ def _search(
 def open_store(location: str | Path, pace: StorePace | None = None) -> BlobStore:
     """The store at a folder (made if need be) or an address: s3://, gs://, az://, http(s)://, file://, memory://.
 
-    Several with commas between are one, see `MirroredStore`; all but the last are soon given up for the next one.
     Credentials and endpoints come from the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_ALLOW_HTTP, ...).
     Nothing is asked of the store yet. Raises StoreAddressInvalid.
     """
-    if "," in str(location):
-        from assay_ledger.store.mirrored import MirroredStore
-
-        *first, last = (part for part in str(location).split(",") if part)
-        quick = pace or StorePace(call_s=MIRRORED_CALL_S)
-        return MirroredStore([*(open_store(part, quick) for part in first), open_store(last, pace)])
     scheme = _SCHEME.match(str(location))
     try:
         if scheme is None or scheme[1] == "file":

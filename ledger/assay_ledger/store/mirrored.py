@@ -24,8 +24,8 @@ from typing import Final, TypeVar
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
-from assay_ledger.store.blobs import BlobStore
-from assay_ledger.store.interfaces import MAX_LISTED
+from assay_ledger.store.blobs import BlobStore, open_store
+from assay_ledger.store.interfaces import MAX_LISTED, StorePace
 
 QUEUE_BYTES: Final = 1 << 28
 QUEUE_CALLS: Final = 4096
@@ -34,12 +34,23 @@ QUEUE_CALLS: Final = 4096
 AT_EXIT_S: Final = 60.0
 """How long a process that ends waits for what its mirrors have not taken yet."""
 
+CALL_S: Final = 2.0
+"""For a call to a store behind which there is another one."""
+
 RETRY_S: Final = 2.0
 
 _LOG = logging.getLogger("assay.store")
 
 T = TypeVar("T")
 Write = Callable[[BlobStore], object]
+
+
+def open_stores(locations: str) -> BlobStore:
+    """The store at a location (`open_store`), or several with commas between as one. Raises StoreAddressInvalid."""
+    *first, last = [part for part in locations.split(",") if part] or [locations]
+    if not first:
+        return open_store(last)
+    return MirroredStore([*(open_store(part, StorePace(call_s=CALL_S)) for part in first), open_store(last)])
 
 
 class _Mirror:

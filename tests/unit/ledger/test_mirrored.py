@@ -21,7 +21,7 @@ from assay_ledger.store.blobs import (
     get_named,
     open_store,
 )
-from assay_ledger.store.mirrored import MirroredStore
+from assay_ledger.store.mirrored import MirroredStore, open_stores
 from tests.harness.buckets import HOSTILITIES, ServedBucket, eventually, running_bucket, soon
 
 PACE = StorePace(call_s=0.5)
@@ -46,7 +46,7 @@ def pair(bucket: ServedBucket, folder: Path) -> tuple[MirroredStore, BlobStore, 
 
 
 def test_stores_with_a_comma_between_are_one(tmp_path: Path) -> None:
-    store = open_store(f"{tmp_path / 'a'},{tmp_path / 'b'}")
+    store = open_stores(f"{tmp_path / 'a'},{tmp_path / 'b'}")
     assert isinstance(store, MirroredStore)
     digest = store.put(b"bytes", "lists/aa")
     assert store.flush(5)
