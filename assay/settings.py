@@ -21,6 +21,7 @@ from assay.protocol.types import Address, Digest
 
 ENVIRONMENT: Final = {
     "rpc_url": "ETH_RPC_URL",
+    "rpc_per_second": "ASSAY_RPC_PER_SECOND",
     "store": "ASSAY_STORE",
     "run": "ASSAY_RUN",
     "keys_dir": "ASSAY_KEYS_DIR",
@@ -48,7 +49,13 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    rpc_url: str = Field("http://127.0.0.1:8545", description="RPC URL of the chain")
+    rpc_url: str = Field(
+        "http://127.0.0.1:8545",
+        description="RPC URL of the chain, or several with commas between, the most trusted first",
+    )
+    rpc_per_second: float = Field(
+        0.0, ge=0, le=1e6, allow_inf_nan=False, description="most requests per second to one RPC URL; 0 for any number"
+    )
     store: str | None = Field(
         None,
         description="the run's artifact store: a folder or an address such as s3://bucket/prefix; mirrors after commas",

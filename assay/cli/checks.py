@@ -248,6 +248,12 @@ def _chain(resolved: Resolved) -> Chain:
 def _rpc(resolved: Resolved) -> str:
     chain = _chain(resolved)
     head = chain.head()
+    if chain.pool is not None and (bad := [s for s in chain.pool.survey() if not s.is_used]):
+        raise _Broken(
+            f"Of the nodes of chain {chain.chain_id}, not all serve: "
+            + "; ".join(f"{s.place} ({s.words})" for s in bad),
+            remedy="Actors go on with the others. Mend these, or leave them out of the RPC URLs.",
+        )
     return f"chain {chain.chain_id} at {chain.place}, block {head.number}"
 
 

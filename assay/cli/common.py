@@ -32,10 +32,15 @@ talk = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def open_chain(settings: Settings) -> Chain:
-    """The chain at the RPC URL. Raises UnavailableError (NodeUnreachable)."""
+    """The chain at the RPC URLs. Raises UnavailableError (NodeUnreachable)."""
     from assay_ledger.chain.client import Chain
 
-    return Chain(settings.rpc_url, retry_for_s=5.0, tip_floor=settings.tip_floor)
+    return Chain(
+        settings.rpc_url,
+        retry_for_s=5.0,
+        tip_floor=settings.tip_floor,
+        per_second=settings.rpc_per_second,
+    )
 
 
 def open_round_run(settings: Settings, chain: Chain | None = None) -> Run:

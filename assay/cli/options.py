@@ -45,7 +45,12 @@ DeviceOption = Annotated[
 
 _OPTIONS: Final[dict[str, Any]] = {
     "rpc_url": Annotated[
-        str | None, typer.Option("--rpc-url", metavar="URL", help="RPC URL of the chain [ETH_RPC_URL].")
+        list[str] | None,
+        typer.Option(
+            "--rpc-url",
+            metavar="URL",
+            help="RPC URL of the chain; again, or with commas between, for more nodes of it [ETH_RPC_URL].",
+        ),
     ],
     "store": Annotated[
         list[str] | None,
@@ -114,9 +119,9 @@ _OPTIONS: Final[dict[str, Any]] = {
 P = ParamSpec("P")
 
 
-def _joined(value: Any) -> Any:
-    """An option that may be given several times, as its setting has it: with commas between."""
-    return (",".join(value) or None) if isinstance(value, list) else value
+def _joined(given: Any) -> Any:
+    """An option that may be given several times, as its setting is written; None where it was not given."""
+    return ",".join(given) or None if isinstance(given, list) else given
 
 
 def with_settings(*names: str) -> Callable[[Callable[Concatenate[Settings, P], None]], Callable[..., None]]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from enum import Enum
 from typing import Final
 from urllib.parse import urlsplit
@@ -149,11 +151,27 @@ def wait_before(tried: int, error: BaseException, spread: Callable[[], float] = 
 
 
 def retry_after(error: BaseException) -> float:
-    """Seconds that a response asks its client to stay away; 0 where it does not, or names a date."""
+    """Seconds that a response asks its client to stay away, by a number or a date (RFC 9110); 0 where it does not."""
     if not isinstance(error, requests.HTTPError) or error.response is None:
         return 0.0
-    said = str(error.response.headers.get("Retry-After", ""))
-    return float(said) if said.isdecimal() and said.isascii() and len(said) < 10 else 0.0
+    headers = error.response.headers
+    said = str(headers.get("Retry-After", ""))
+    if said.isdecimal() and said.isascii() and len(said) < 10:
+        return float(said)
+    until = _date(said)
+    if until is None:
+        return 0.0
+    # By the server's own clock where it says what that shows; ours may be wrong.
+    now = _date(str(headers.get("Date", ""))) or datetime.now(UTC)
+    return max(0.0, (until - now).total_seconds())
+
+
+def _date(said: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(said)
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def reason(error: BaseException) -> str:
@@ -180,8 +198,19 @@ def redacted(url: str) -> str:
     return f"{parts.scheme}://{host}{port}" + ("/..." if has_more else "")
 
 
+def urls_in(named: str) -> tuple[str, ...]:
+    """The URLs of a setting that names several, with commas between."""
+    return tuple(part.strip() for part in named.split(",") if part.strip()) or (named,)
+
+
 def without_keys(text: str, url: str) -> str:
     """What a node said, with what only its user should know of its URL taken out: some nodes repeat it."""
+    for one in urls_in(url):
+        text = _without_keys_of(text, one)
+    return text
+
+
+def _without_keys_of(text: str, url: str) -> str:
     try:
         parts = urlsplit(url)
         secrets = {url, parts.username or "", parts.password or "", *re.split(r"[/&=?#]", url.partition("://")[2])}

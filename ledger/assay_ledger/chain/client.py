@@ -24,8 +24,18 @@ from web3.types import BlockData, LogReceipt, RPCEndpoint, TxParams, TxReceipt, 
 
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.types import Address
-from assay_ledger.chain.answers import Failure, failure_of, patience_with, reason, redacted, wait_before, without_keys
+from assay_ledger.chain.answers import (
+    Failure,
+    failure_of,
+    patience_with,
+    reason,
+    redacted,
+    urls_in,
+    wait_before,
+    without_keys,
+)
 from assay_ledger.chain.artifacts import load_artifact
+from assay_ledger.chain.endpoints import EndpointPool
 from assay_ledger.chain.fees import TIP_FLOOR
 from assay_ledger.chain.log_ranges import LogRanges, RangeRefused
 from assay_ledger.chain.outbox import Outbox
@@ -75,8 +85,9 @@ class Head:
 class Chain:
     """A connection to an EVM chain. Reads are retried for RETRY_FOR_S; transactions go through an outbox per account.
 
-    `tip_floor`: the least tip ever offered, in wei per gas. `sleep`: how a number of seconds is waited. `place`: the
-    node's URL as it may be shown.
+    `url`: one node, or several with commas between, the most trusted first. `tip_floor`: the least tip ever offered, in
+    wei per gas. `sleep`: how a number of seconds is waited. `per_second`: the most requests to a node, 0 for any.
+    `place`: the URLs as they may be shown. `pool`: where there are several, or a quota.
 
     Raises UnavailableError (NodeUnreachable), RejectedError (code = custom error), FundsError (GasShort).
     """
@@ -90,13 +101,17 @@ class Chain:
         receipt_for_s: float = RECEIPT_FOR_S,
         tip_floor: int = TIP_FLOOR,
         sleep: Callable[[float], None] = time.sleep,
+        per_second: float = 0.0,
     ) -> None:
-        self.url, self.place = url, redacted(url)
+        urls = urls_in(url)
+        self.url, self.place = url, ", ".join(redacted(one) for one in urls)
         self._retry_for_s, self.sleep = retry_for_s, sleep
         self._ranges = LogRanges()
         self._receipt_for_s, self._tip_floor = receipt_for_s, tip_floor
         self.pace = PollPace()
-        self.w3 = Web3(provider(url, timeout_s))
+        several = len(urls) > 1 or per_second
+        self.pool = EndpointPool(urls, timeout_s, per_second=per_second, sleep=sleep) if several else None
+        self.w3 = Web3(self.pool or provider(url, timeout_s))
         # It asks for the chain's number twice beside every call, which counts where requests do, and refuses blocks of
         # chains that write more than 32 bytes into extraData. What is signed names the number that was read here.
         self.w3.middleware_onion.remove("validation")
@@ -112,12 +127,20 @@ class Chain:
         try:
             for attempt in Retrying(retry=_may_pass, stop=self._is_enough, wait=_wait, sleep=self.sleep, reraise=True):
                 with attempt:
-                    return ask()
+                    return self._asked(ask)
         except PASSED_ON:
             raise
         except (requests.RequestException, OSError, *NONSENSE) as error:
             raise self.said(error, called) from error
         raise AssertionError("unreachable: Retrying returns or raises")
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except (requests.RequestException, OSError, *NONSENSE) as error:
+            if self.pool is not None:
+                self.pool.blame(error)
+            raise
 
     def _is_enough(self, state: RetryCallState) -> bool:
         patience = patience_with(failure_of(_raised_in(state)), self._retry_for_s)
