@@ -29,7 +29,7 @@ NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py 
 # `make device` runs where nothing was set up: by the Python that is named, else by .venv's, else by python3.
 DEVICE := $(if $(filter file,$(origin PYTHON)),$(firstword $(wildcard $(BIN)/python) python3),$(PYTHON))
 
-.PHONY: help setup demo test test-long soak quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither models device wheel-check clean
+.PHONY: help setup demo test test-long soak clients quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither models device wheel-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -47,13 +47,18 @@ test: setup ## every test not marked `long`, Python and forge
 cover: setup ## the same Python tests with the coverage floor (half as long again)
 	$(PYTEST) -m "not long" --cov --cov-report=term:skip-covered
 
-test-long: setup ## the tests marked `long`, all vectors, deeper fuzzing
+test-long: setup clients ## the tests marked `long`, all vectors, deeper fuzzing
 	$(PYTEST) -m "long and not soak" --fail-on-skip -o timeout=1800
 	ASSAY_VECTORS=20000 $(PYTEST) -m "vectors and not long" --fail-on-skip -o timeout=1800
 	FOUNDRY_PROFILE=long $(FORGE) test
 
 soak: setup ## 300 rounds in which everything fails at random: memory, disks, nobody honest loses (ASSAY_SOAK_ROUNDS, ASSAY_SOAK_SEED)
 	$(TEST_ENV) $(BIN)/pytest -s -n 0 -m soak --show-capture=no tests/integration/actors/test_soak.py
+
+clients: ## another client's node (Hardhat, 197 MB), for `make test-long` alone
+	@mkdir -p .build/clients && cp tests/clients/package.json tests/clients/package-lock.json .build/clients/
+	@cmp -s tests/clients/package-lock.json .build/clients/node_modules/.installed || \
+	  (cd .build/clients && npm ci --ignore-scripts --loglevel=error && cp package-lock.json node_modules/.installed)
 
 quick: setup ## the inner loop, under 2 minutes: lint, types, docs, and the tests of rules, engine and ledger that need no chain
 	@$(MAKE) --no-print-directory -j $(JOBS) --output-sync=target lint types fmt-sol docs-check check-layout leak-check

@@ -28,8 +28,8 @@ def rejection(error: Exception, called: bytes = b"") -> AssayError:
 
     Errors of several contracts may have one selector: `called`, the calldata that was refused, tells which is meant.
     """
-    data = getattr(error, "data", None)
-    if isinstance(error, ContractCustomError | ContractLogicError) and isinstance(data, str) and data.startswith("0x"):
+    data = _data_of(error)
+    if isinstance(error, ContractCustomError | ContractLogicError) and data.startswith("0x"):
         with suppress(ValueError):  # digits that are none
             if (refused := _refusal(bytes.fromhex(data[2:]), called)) is not None:
                 return refused
@@ -41,6 +41,15 @@ def rejection(error: Exception, called: bytes = b"") -> AssayError:
     if isinstance(error, ContractLogicError):
         return RejectedError(f"The contract refused: {text}.", code="Reverted")
     return UnavailableError(f"The node answered with an error: {text[:300]}", code="RpcError")
+
+
+def _data_of(error: Exception) -> str:
+    """What a contract reverted with, in hexadecimal digits, as clients send it: plain (geth, reth), within an object
+    beside the transaction (Hardhat), behind a word (Nethermind). Empty where there is none."""
+    data = getattr(error, "data", None)
+    if isinstance(data, dict):
+        data = data.get("data")
+    return data.removeprefix("Reverted ") if isinstance(data, str) else ""
 
 
 def gas_short() -> FundsError:

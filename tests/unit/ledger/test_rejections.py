@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from eth_abi.abi import encode
 from eth_utils.abi import function_abi_to_4byte_selector
-from web3.exceptions import ContractCustomError
+from web3.exceptions import ContractCustomError, ContractLogicError
 
 from assay.protocol.errors import AssayError
 from assay_ledger.chain import natspec
@@ -40,6 +40,25 @@ def test_a_refusal_carries_code_values_meaning_and_remedy() -> None:
     assert error.details == {"amount": 9, "room": 4}
     assert error.message == f"The contract refused: VaultFull(amount = 9, room = 4). {sentence.notice}"
     assert error.remedy == sentence.remedy
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        pytest.param(lambda data: data, id="plain"),
+        pytest.param(lambda data: {"message": "reverted", "txHash": "0x01", "data": data}, id="in an object"),
+        pytest.param(lambda data: f"Reverted {data}", id="behind a word"),
+    ],
+)
+def test_a_refusal_has_its_name_in_every_form_that_clients_send(form: Callable[[str], object]) -> None:
+    data = "0x" + (selector("Vault", "error", "VaultFull") + encode(["uint256"] * 2, [9, 4])).hex()
+    error = rejection(ContractLogicError("execution reverted", data=form(data)))  # type: ignore[arg-type]
+    assert error.code == "VaultFull" and error.details == {"amount": 9, "room": 4}
+
+
+@pytest.mark.parametrize("data", [{}, {"data": None}, {"data": {}}, "Reverted", 7])
+def test_data_of_any_other_form_is_a_refusal_without_a_name(data: object) -> None:
+    assert rejection(ContractLogicError("execution reverted", data=data)).code == "Reverted"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
