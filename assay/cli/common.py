@@ -19,6 +19,7 @@ from assay.settings import Settings
 if TYPE_CHECKING:
     from assay.protocol.types import Address
     from assay_ledger.chain.client import Chain
+    from assay_ledger.contract import Call
     from assay_ledger.deployment.code import RunCode
     from assay_ledger.keys.keystore import ActorKeys
     from assay_ledger.rounds.archive import Archive
@@ -151,6 +152,22 @@ def address_asked(settings: Settings, who: str | None) -> Address:
     if settings.key is None:
         raise UsageError("No address is named.", code="AddressMissing", remedy="Give --address ADDRESS or --key NAME.")
     return Address(parse_address(str(describe_key(find_key(settings.keys_dir, settings.key)).address)))
+
+
+def print_batch(run: Run, multisig: str, what: str, calls: Sequence[Call], *, simulated: bool = True) -> None:
+    """What a multisig is to execute, as one JSON document on stdout. `simulated`: the first call is tried as it.
+
+    Raises UserError (NotAMultisig), UsageError (AddressInvalid), RejectedError where the contracts would refuse.
+    """
+    from assay.protocol.types import Address
+    from assay.sponsor.multisig import batch_of, check_multisig
+
+    who = Address(parse_address(multisig))
+    check_multisig(run.chain, who)
+    if simulated:
+        run.chain.simulate(calls[0], sender=who)
+    talk.print(f"Nothing was sent. Have {multisig} execute these {len(calls)} calls, as one batch or in this order.")
+    print_json(batch_of(run.chain, who, what, calls))
 
 
 def confirm(question: str, *, yes: bool) -> None:

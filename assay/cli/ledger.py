@@ -13,12 +13,13 @@ from assay.cli.common import (
     confirm,
     open_round_run,
     parse_address,
+    print_batch,
     print_fields,
     print_json,
     talk,
     unlock_key,
 )
-from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, WhoOption, YesOption, with_settings
+from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, MultisigOption, WhoOption, YesOption, with_settings
 from assay.cli.sponsors import check_sponsor
 from assay.durations import duration
 from assay.protocol.errors import FundsError, UsageError
@@ -76,6 +77,7 @@ def stake(
 def unstake(
     settings: Settings,
     amount: Amount,
+    multisig: MultisigOption = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
@@ -83,6 +85,10 @@ def unstake(
     """Ask for free stake back; `withdraw` pays it after the exit delay."""
     wei = parse_amount(amount)
     the_run = open_round_run(settings)
+    if multisig is not None:
+        what = f"Ask for {tokens(wei)} tokens of free stake back"
+        print_batch(the_run, multisig, what, [the_run.vault.request_exit(wei)])
+        return
     keys = unlock_key(settings)
     account = keys.account
     exit_s = the_run.charter.timing.exit
@@ -97,9 +103,12 @@ def unstake(
 
 @app.command("withdraw", epilog='Example: assay ledger withdraw --json  ->  {"held", "tx"}')
 @with_settings(*RUN, *KEY)
-def withdraw(settings: Settings, as_json: JsonOption = False) -> None:
+def withdraw(settings: Settings, multisig: MultisigOption = None, as_json: JsonOption = False) -> None:
     """Pay out what `unstake` asked for, once its delay is over."""
     the_run = open_round_run(settings)
+    if multisig is not None:
+        print_batch(the_run, multisig, "Withdraw what was asked for", [the_run.vault.withdraw()])
+        return
     keys = unlock_key(settings)
     account = keys.account
     leaving, _ = the_run.chain.ask(the_run.vault.exiting(keys.address))

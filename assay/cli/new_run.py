@@ -40,7 +40,9 @@ def new(
     seats: Annotated[int | None, typer.Option(min=1, max=1024, help="Solvers that train at once.")] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="Rounds of the run.")] = None,
     pays: Annotated[bool | None, typer.Option("--pay/--no-pay", help="Pay solvers beside crediting shares.")] = None,
-    profile: Annotated[str, typer.Option("--profile", help="The chain: l1, op, arbitrum or local.")] = "local",
+    profile: Annotated[
+        str, typer.Option("--profile", help="The chain: l1, op (an OP stack), arbitrum or local.")
+    ] = "local",
     name: Annotated[str | None, typer.Option(help="Free text that names the run.")] = None,
     start_from: Annotated[
         str | None,

@@ -18,6 +18,10 @@ from assay.settings import Settings, resolve
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money moves.")]
 WhoOption = Annotated[str | None, typer.Option("--address", metavar="ADDRESS", help="Whose; your key's unless given.")]
+MultisigOption = Annotated[
+    str | None,
+    typer.Option("--multisig", metavar="ADDRESS", help="Send nothing: print what this multisig is to execute."),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; send nothing.")]
 
 CHAIN: Final = ("rpc_url",)

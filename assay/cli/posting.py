@@ -23,6 +23,10 @@ STARTS = (
 )
 RESUMES = "As --start-from a run, with its outer momentum: its training goes on."
 TOKENS = "The run's money: an ERC-20 token of 18 decimals that you hold; a fresh test token unless given."
+SPONSORS = (
+    "The run's sponsor: a Safe or another contract, which opens, cancels and pays. The key only deploys; what the "
+    "multisig is to execute is printed."
+)
 RECIPE_PANEL = "For a model of your own"
 AUDIT_PANEL = "Audits"
 
@@ -106,7 +110,9 @@ def post(
     tickets: Annotated[
         int, typer.Option(min=5, help="Tickets that must count before a round opens.", rich_help_panel=AUDIT_PANEL)
     ] = 5,
-    profile: Annotated[str, typer.Option("--profile", help="The chain: l1, op, arbitrum or local.")] = "local",
+    profile: Annotated[
+        str, typer.Option("--profile", help="The chain: l1, op (an OP stack), arbitrum or local.")
+    ] = "local",
     beacon: Annotated[
         str | None,
         typer.Option(
@@ -128,6 +134,9 @@ def post(
         typer.Option("--resume", metavar="RUN[@GENERATION]", help=RESUMES),
     ] = None,
     token: Annotated[str | None, typer.Option("--token", metavar="ADDRESS", help=TOKENS)] = None,
+    sponsor_multisig: Annotated[
+        str | None, typer.Option("--sponsor-multisig", metavar="ADDRESS", help=SPONSORS)
+    ] = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
     _device: DeviceOption = None,
@@ -162,5 +171,6 @@ def post(
         start_from=start_from,
         resume=resume,
         token=token,
+        sponsor_multisig=sponsor_multisig,
     )
     post_as_wanted(settings, wanted, yes=yes, as_json=as_json)

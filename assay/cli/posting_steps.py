@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from assay.amounts import parse_amount, tokens
 from assay.cli.beacons import network_named
@@ -71,6 +71,12 @@ class PostWanted:
     start_from: str | None = None
     resume: str | None = None
     token: str | None = None
+    sponsor_multisig: str | None = None
+
+    @property
+    def multisig(self) -> Address | None:
+        """The contract that sponsors; None for the key. Raises UsageError (AddressInvalid)."""
+        return None if self.sponsor_multisig is None else Address(parse_address(self.sponsor_multisig))
 
     @property
     def drawn_by(self) -> str:
@@ -133,15 +139,28 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
     """Checks, captures, publishes, deploys and funds. Raises what these raise; nothing is sent before the question."""
     from assay.cli.run_documents import describe, show_fields
     from assay.sponsor.charters import pace_of
-    from assay.sponsor.launching import fund_run, mint_tokens
+    from assay.sponsor.launching import fund_calls, fund_run, mint_tokens
+    from assay.sponsor.multisig import batch_of, check_multisig
     from assay.sponsor.posting import post_run
     from assay_ledger.chain.client import address_of
 
     inner_steps, network = check_wanted(wanted), network_named(wanted.drawn_by, wanted.profile)
     blobs, chain = open_blobs(settings), open_chain(settings)
     keys = unlock_key(settings)
+    multisig = wanted.multisig
+    if multisig is not None:
+        check_multisig(chain, multisig)
     paid = None if wanted.own_token is None else (wanted.own_token, wanted.escrow_ahead(inner_steps))
-    check_ready(chain, blobs, keys.address, settings, profile=wanted.profile, drawn_by=wanted.drawn_by, paid=paid)
+    check_ready(
+        chain,
+        blobs,
+        keys.address,
+        settings,
+        payer=multisig or keys.address,
+        profile=wanted.profile,
+        drawn_by=wanted.drawn_by,
+        paid=paid,
+    )
     start = read_wanted(wanted.start_from, wanted.resume, chain, blobs)
     sponsor, prepared = keys.account, _prepared(wanted, inner_steps, start)
 
@@ -149,7 +168,8 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
         escrow = wanted.escrow_for(charter)
         for line in _terms(charter, escrow):
             talk.print(line, markup=False, soft_wrap=True)
-        confirm(f"Deploy this run from {sponsor.address} and pay {tokens(escrow)} tokens into its escrow?", yes=yes)
+        pays = f"have {wanted.sponsor_multisig}" if multisig is not None else "and"
+        confirm(f"Deploy this run from {sponsor.address} {pays} pay {tokens(escrow)} tokens into its escrow?", yes=yes)
 
     run = post_run(
         chain,
@@ -166,17 +186,26 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
         pays=wanted.pays,
         committee=wanted.committee,
         token=wanted.own_token,
+        sponsored_by=multisig,
         talk=talk.print,
         confirm=ask,
     )
     check_run_code(run, settings)
     wei = wanted.escrow_for(run.charter)
-    talk.print(f"funding the escrow with {tokens(wei)} tokens")
     if wanted.own_token is None:
-        mint_tokens(chain, sponsor, run.token, address_of(sponsor), wei)
-    fund_run(chain, sponsor, run, wei)
-    document = {"run": "0x" + run.address.hex(), "store": blobs.location, "token": "0x" + run.charter.token.hex()}
+        mint_tokens(chain, sponsor, run.token, multisig or address_of(sponsor), wei)
+    if multisig is None:
+        talk.print(f"funding the escrow with {tokens(wei)} tokens")
+        fund_run(chain, sponsor, run, wei)
+    document: dict[str, Any] = {
+        "run": "0x" + run.address.hex(),
+        "store": blobs.location,
+        "token": "0x" + run.charter.token.hex(),
+    }
     document |= {"escrow": wei} | describe(run)
+    if multisig is not None:
+        talk.print("The escrow is empty until the multisig executes `batch`; `--multisig` prints what it does later.")
+        document |= {"batch": batch_of(chain, multisig, "Fund the escrow of a run", fund_calls(run, wei))}
     if as_json:
         print_json(document)
         return
@@ -201,8 +230,9 @@ def check_wanted(wanted: PostWanted) -> int:
         )
     if wanted.escrow is not None:
         parse_amount(wanted.escrow)
-    if wanted.token is not None:
-        parse_address(wanted.token)
+    for address in (wanted.token, wanted.sponsor_multisig):
+        if address is not None:
+            parse_address(address)
     check_start(wanted.start_from, wanted.resume)
     _refuse_foreign(wanted)
     inner_steps = _inner_steps(wanted)

@@ -43,15 +43,16 @@ def check_ready(
     *,
     profile: str,
     drawn_by: str,
+    payer: Address,
     paid: tuple[Address, Wei] | None = None,
 ) -> None:
     """Says what is there and what is missing. Raises the first thing missing, an error with its remedy.
 
-    profile: what the chain is said to be. paid: the token of the run and what goes into its escrow; None for a fresh
-    test token.
+    profile: what the chain is said to be. payer: who fills the escrow. paid: the token of the run and what goes into
+    its escrow; None for a fresh test token.
     """
     missing: list[AssayError] = []
-    for name, check in _checks(chain, store, sponsor, settings, profile, drawn_by, paid):
+    for name, check in _checks(chain, store, sponsor, settings, profile, drawn_by, payer, paid):
         try:
             talk.print(f"  ok       {name}: {check()}", markup=False, soft_wrap=True)
         except TimeNotKept as error:
@@ -71,6 +72,7 @@ def _checks(
     settings: Settings,
     profile: str,
     drawn_by: str,
+    payer: Address,
     paid: tuple[Address, Wei] | None,
 ) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "key", lambda: to_checksum_address(sponsor)
@@ -80,7 +82,7 @@ def _checks(
         yield "tokens", lambda: "a fresh test token is made, and as much of it as the escrow needs"
     else:
         token, needed = paid
-        yield "tokens", lambda: check_token(chain, token, sponsor, needed)
+        yield "tokens", lambda: check_token(chain, token, payer, needed)
     yield "contracts", check_contracts
     yield "store", lambda: check_store(store)
     yield "time", lambda: check_time(chain, store)

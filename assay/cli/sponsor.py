@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from assay.amounts import parse_amount, tokens
-from assay.cli.common import check_run_code, confirm, open_round_run, print_fields, print_json, talk, unlock_key
-from assay.cli.options import KEY, RUN, JsonOption, YesOption, with_settings
+from assay.cli.common import (
+    check_run_code,
+    confirm,
+    open_round_run,
+    parse_address,
+    print_batch,
+    print_fields,
+    print_json,
+    talk,
+    unlock_key,
+)
+from assay.cli.options import KEY, RUN, JsonOption, MultisigOption, YesOption, with_settings
 from assay.protocol.errors import FundsError, RejectedError, UserError
 from assay.protocol.rounds.escrow import RunPhase
 from assay.settings import Settings
@@ -39,14 +49,18 @@ def _expect(run: Run, can: Callable[[RunPhase], bool], when: str) -> None:
 def fund(
     settings: Settings,
     amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="Amount of tokens, such as 250 or 12.5.")],
+    multisig: MultisigOption = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Add tokens to a run's escrow. What came first is spent first; what is left goes back to its funders."""
-    from assay.sponsor.launching import fund_run
+    from assay.sponsor.launching import fund_calls, fund_run
 
     wei, run = parse_amount(amount), open_round_run(settings)
     check_run_code(run, settings)
+    if multisig is not None:
+        print_batch(run, multisig, f"Pay {tokens(wei)} tokens into a run's escrow", fund_calls(run, wei))
+        return
     keys = unlock_key(settings)
     held = run.chain.ask(run.token.balance_of(keys.address))
     if held < wei:
@@ -61,7 +75,7 @@ def fund(
 
 
 @with_settings(*RUN, *KEY)
-def open_(settings: Settings, as_json: JsonOption = False) -> None:
+def open_(settings: Settings, multisig: MultisigOption = None, as_json: JsonOption = False) -> None:
     """Open the first round: as the run's sponsor, or as anybody from the charter's day on, if enough take part."""
     from assay.sponsor.launching import launch_lacks, launch_run
 
@@ -89,15 +103,23 @@ def open_(settings: Settings, as_json: JsonOption = False) -> None:
         f"The escrow holds {tokens(ask(run.escrow.balance()))} tokens; "
         f"the first round sets {tokens(ask(run.escrow.cost_of(all_seats - lacks.seats)))} aside."
     )
+    if multisig is not None:
+        print_batch(run, multisig, "Open a run's first round", [run.escrow.launch()])
+        return
     launch_run(run.chain, unlock_key(settings).account, run)
     _print({"opened": run.chain.head().timestamp}, as_json=as_json)
 
 
 @with_settings(*RUN, *KEY)
-def cancel(settings: Settings, yes: YesOption = False, as_json: JsonOption = False) -> None:
+def cancel(
+    settings: Settings, multisig: MultisigOption = None, yes: YesOption = False, as_json: JsonOption = False
+) -> None:
     """Give a run up before its first round, as its sponsor: stakes are free, and funders get everything back."""
     run = open_round_run(settings)
     _expect(run, lambda phase: phase is RunPhase.FUNDING, "before its first round")
+    if multisig is not None:
+        print_batch(run, multisig, "Cancel a run before its first round", [run.escrow.cancel()])
+        return
     held = tokens(run.chain.ask(run.escrow.balance()))
     confirm(f"Cancel the run? It can never open afterwards; {held} tokens go back to its funders.", yes=yes)
     run.chain.send(unlock_key(settings).account, run.escrow.cancel())
@@ -106,12 +128,17 @@ def cancel(settings: Settings, yes: YesOption = False, as_json: JsonOption = Fal
 
 
 @with_settings(*RUN, *KEY)
-def refund(settings: Settings, as_json: JsonOption = False) -> None:
+def refund(settings: Settings, multisig: MultisigOption = None, as_json: JsonOption = False) -> None:
     """Take back what is left of what you paid into the escrow of a run that has ended."""
+    from assay.protocol.types import Address
     from assay.sponsor.launching import refund_all
 
     run = open_round_run(settings)
     _expect(run, lambda phase: phase > RunPhase.RUNNING, "once it has ended")
+    if multisig is not None:
+        calls = [run.escrow.refund(Address(parse_address(multisig)))]
+        print_batch(run, multisig, "Take back a payment into a run's escrow; again for each", calls)
+        return
     keys = unlock_key(settings)
     before, paid = run.chain.ask(run.vault.free(keys.address)), run.chain.ask(run.escrow.funded_of(keys.address))
     talk.print(

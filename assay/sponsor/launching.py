@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from assay_ledger.bindings.token import TokenContract
     from assay_ledger.chain.client import Chain
+    from assay_ledger.contract import Call
     from assay_ledger.rounds.run import Run
 
 
@@ -68,6 +69,15 @@ def stake_in_vault(run: Run, who: Address) -> VaultStake:
     return VaultStake(ask(run.vault.free(who)), locked)
 
 
+def fund_calls(run: Run, amount: Wei) -> list[Call]:
+    """What puts tokens that somebody holds into the run's escrow, in this order."""
+    return [
+        run.token.approve(run.vault.address, amount),
+        run.vault.deposit(amount),
+        run.escrow.fund(amount),
+    ]
+
+
 def deposit(chain: Chain, account: LocalAccount, run: Run, amount: Wei) -> None:
     """Puts tokens that an account holds into the run's vault. Raises RejectedError."""
     chain.send(account, run.token.approve(run.vault.address, amount))
@@ -88,8 +98,8 @@ def mint_tokens(chain: Chain, account: LocalAccount, token: TokenContract, who: 
 
 def fund_run(chain: Chain, account: LocalAccount, run: Run, amount: Wei) -> None:
     """Puts tokens that an account holds into the run's escrow. Raises RejectedError (WrongPhase once it is over)."""
-    deposit(chain, account, run, amount)
-    chain.send(account, run.escrow.fund(amount))
+    for call in fund_calls(run, amount):
+        chain.send(account, call)
 
 
 def refund_all(chain: Chain, account: LocalAccount, run: Run) -> None:

@@ -40,11 +40,14 @@ def post_run(
     pays: bool = True,
     committee: Committee = USUAL_COMMITTEE,
     token: Address | None = None,
+    sponsored_by: Address | None = None,
     talk: Talk = lambda _: None,
     confirm: Callable[[RunCharter], None] = lambda _: None,
 ) -> Run:
     """Publishes and deploys a run of as many seats as its merge program was prepared for. A test token is made unless
     one is given.
+
+    sponsored_by: who opens and cancels the run, where it is not the key that deploys it.
 
     kind: of chain, by its name in CHAINS. network: the drand network that it draws from, None for the chain's own
     randomness. confirm: is shown the terms, with addresses that stand for what is not deployed yet, before anything is
@@ -63,12 +66,13 @@ def post_run(
             remedy="Cut the steps that a round has into units.",
         )
     me = address_of(sponsor)
+    named = me if sponsored_by is None else sponsored_by
 
     def terms(token: Address, beacon: Address) -> RunCharter:
         return make_run_charter(
             prepared.genesis,
             name=name,
-            sponsor=me,
+            sponsor=named,
             token=token,
             beacon=beacon,
             chain=CHAINS[kind].chain(Wei(10**9), Wei(0)),

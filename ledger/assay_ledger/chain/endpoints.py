@@ -93,7 +93,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class EndpointStanding:
     """What `survey` finds of a node: its place, whether it is used, and why or why not in a few words."""
 
     place: str
@@ -172,21 +172,21 @@ class EndpointPool(BaseProvider):
             self._used.endpoint = None
             self._rest(endpoint, error)
 
-    def survey(self) -> list[Standing]:
+    def survey(self) -> list[EndpointStanding]:
         """What each node is good for now; asks all of them."""
         found = []
         for endpoint in self._endpoints:
             try:
                 if not endpoint.is_dropped:
                     self._probe(endpoint)
-                    found.append(Standing(endpoint.place, True, "serves"))
+                    found.append(EndpointStanding(endpoint.place, True, "serves"))
                     continue
             except _FAILED as error:
                 self._rest(endpoint, error)
-            found.append(Standing(endpoint.place, False, endpoint.why))
+            found.append(EndpointStanding(endpoint.place, False, endpoint.why))
         self._compare()
         both = zip(found, self._endpoints, strict=True)
-        return [Standing(said.place, False, e.why) if e.is_dropped else said for said, e in both]
+        return [EndpointStanding(said.place, False, e.why) if e.is_dropped else said for said, e in both]
 
     # --- which
 

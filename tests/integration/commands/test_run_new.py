@@ -38,7 +38,7 @@ NEEDED = Wei(1_000_003)
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     with open_desk(tmp_path_factory.mktemp("desk")) as found:
-        for name in ("FeeToken", "OddToken"):
+        for name in ("FeeToken", "OddToken", "SilentToken"):
             write_artifact(found.folder / "artifacts", name)
         yield found
 
@@ -196,6 +196,16 @@ def test_tokens_that_a_vault_cannot_count_on_are_refused_each_by_its_reason(desk
     chain.rpc("anvil_setCode", "0x" + lent.hex(), "0xef0100" + odd.hex())
     assert [code_of(desk, a) for a in (nobody, lent)] == ["TokenMissing", "TokenMissing"]
     assert code_of(desk, chain.deploy(desk.stage.sponsor, "PrevrandaoSeed")[0]) == "TokenUnreadable"
+
+
+def test_a_token_that_returns_nothing_is_taken_and_one_that_blocks_its_payer_is_not(desk: Desk) -> None:
+    """Such a token cannot be told before it blocks somebody: what was found is that it lets this payer pay now."""
+    chain, token, me = desk.stage.chain, deployed(desk, "SilentToken"), address_of(desk.stage.sponsor)
+    assert "keeps no fee" in check_token(chain, token, me, NEEDED)
+    for who, code in ((Address(STRANGER), "TokenRefuses"), (me, "TokenRefuses")):
+        silent = deployed(desk, "SilentToken")
+        chain.send_data(desk.stage.sponsor, silent, TokenContract(silent)._call("blockHolder(address)", who).data)
+        assert code_of(desk, silent) == code
 
 
 @pytest.mark.parametrize("answer", [None, [], [{"calls": []}], "0x", [{"calls": [{"status": "0x1"}] * 5}]])
