@@ -181,7 +181,7 @@ class Nonces:
 
     def may_raise(self, slot: NonceSlot, market: Market) -> bool:
         """May more be offered only because nothing is mined?"""
-        return may_raise(slot.offer, market, slot.call.gas, self._balance())
+        return may_raise(slot.offer, market, slot.call.gas, self.balance())
 
     def send_again(self, slot: NonceSlot, block: int) -> None:
         """Sends what is in flight once more, to a node that may have lost it."""
@@ -206,6 +206,11 @@ class Nonces:
         except (requests.RequestException, OSError, *NONSENSE):
             pass
         return RejectedError(f"The transaction {receipt['transactionHash'].to_0x_hex()} reverted.", code="Reverted")
+
+    def balance(self) -> int:
+        """What the account has, in wei of the chain's coin."""
+        who = self._account.address
+        return self._wire.read(lambda: int(self._wire.w3.eth.get_balance(who)))
 
     # --- inside
 
@@ -254,11 +259,7 @@ class Nonces:
     def _balance_beside(self, nonce: int) -> int:
         """The balance in wei less what the account's other transactions may cost at most."""
         others = (s for n, s in self._slots.items() if n != nonce)
-        return self._balance() - sum(s.call.gas * s.offer.most + s.call.value for s in others)
-
-    def _balance(self) -> int:
-        who = self._account.address
-        return self._wire.read(lambda: int(self._wire.w3.eth.get_balance(who)))
+        return self.balance() - sum(s.call.gas * s.offer.most + s.call.value for s in others)
 
 
 def _fields(call: Payload) -> dict[str, Any]:

@@ -7,6 +7,7 @@ Source: docs/adr/0026-transactions.md.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from web3.types import TxReceipt
 
 from assay.protocol.errors import AssayError, UnavailableError
 from assay_ledger.chain.fees import TIP_FLOOR, Market
+from assay_ledger.chain.gas_left import GasLeft
 from assay_ledger.chain.nonces import Nonces, Wire, above_limit
 from assay_ledger.chain.pace import PollPace
 from assay_ledger.chain.sent import Payload
@@ -36,6 +38,11 @@ FOREIGN_AFTER_S: Final = 1.0
 """A node may count a transaction before it has its receipt; after so long without one the nonce was somebody else's."""
 
 FIRST_LOOK_S: Final = 0.01
+
+BALANCE_S: Final = 60.0
+"""Between two looks at whether the account's coins last."""
+
+_LOG = logging.getLogger("assay.outbox")
 
 Result = TxReceipt | AssayError
 
@@ -59,6 +66,7 @@ class Outbox:
         self._wire, self._clock, self._receipt_for_s = wire, clock, receipt_for_s
         self._nonces = Nonces(wire, account, path, tip_floor)
         self._lock = threading.RLock()
+        self._gas, self._looked_at = GasLeft(), float("-inf")
 
     def keep_at(self, path: Path) -> None:
         """From now on what is in flight is kept in a file, unless it is already."""
@@ -84,7 +92,20 @@ class Outbox:
             for at in range(0, len(calls), IN_FLIGHT):
                 sending = _Sending(self._nonces, calls[at : at + IN_FLIGHT], limit, self._clock)
                 results += sending.run(self._receipt_for_s, self._wire.pace)
+            self._look_at_coins(results)
         return results
+
+    def _look_at_coins(self, results: Sequence[Result]) -> None:
+        for result in results:
+            if not isinstance(result, AssayError):
+                self._gas.paid(int(result["gasUsed"]) * int(result.get("effectiveGasPrice", 0)))
+        if self._clock() - self._looked_at < BALANCE_S:
+            return
+        self._looked_at = self._clock()
+        with suppress(AssayError):
+            if (left := self._gas.alarm(self._nonces.balance())) is not None:
+                who = self._nonces.nothing.to
+                _LOG.warning("the coins of %s last for about %d more transactions: send it some", who, left)
 
     def cancel(self, limit: int | None = None) -> bool:
         """Replaces what is in flight by nothing, since it matters no more; False when nothing is in flight."""
