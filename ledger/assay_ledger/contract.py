@@ -12,27 +12,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from keyword import iskeyword
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar, cast
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
-from eth_abi.codec import ABICodec
 from eth_abi.grammar import TupleType, parse
-from web3._utils.abi import build_strict_registry
 from web3.types import LogReceipt
 
 from assay.protocol.digests import keccak
 from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.event_forms import CODEC, form_of
 
 Decoded = Sequence[Any]
 """What an ABI decoder gives: integers, bytes, text for addresses, and tuples of them."""
 
 T = TypeVar("T")
 E = TypeVar("E", bound="Event")
-
-_CODEC: Final = ABICodec(build_strict_registry())
-"""Strict as web3's own: a bytes32 of 31 bytes is an error."""
-
-_DECLARATION: Final = re.compile(r"((?:\([^()]*\)|[^(), ])+(?: indexed)? \w+)[,)]")
-"""One argument in an event's declaration; structs have no structs in them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +67,12 @@ class Contract:
         """A call that reads; `results` is the ABI type of the tuple that it returns. Raises EncodingError."""
 
         def read(data: bytes) -> T:
-            return decode(_CODEC.decode(types_of(results), data))
+            return decode(CODEC.decode(types_of(results), data))
 
         return Query(self.address, _encoded(signature, arguments), self._name(signature), read)
 
     def _name(self, signature: str) -> str:
         return f"{type(self).__name__.removesuffix('Contract')}.{signature.partition('(')[0]}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    """An event's declaration, taken apart: its topic, and type and place of its arguments by their Solidity names."""
-
-    topic: Digest
-    types: Mapping[str, str]
-    indexed: tuple[str, ...]
-
-    @property
-    def data(self) -> list[str]:
-        """The arguments that are in the data of a log, not in its topics."""
-        return [name for name in self.types if name not in self.indexed]
 
 
 class Event:
@@ -112,7 +91,7 @@ class Event:
     @classmethod
     def topic(cls) -> Digest:
         """The first topic of its logs."""
-        return _declared(cls.ABI).topic
+        return form_of(cls.ABI).topic
 
     @classmethod
     def decode(cls, log: LogReceipt) -> Self:
@@ -120,27 +99,22 @@ class Event:
 
         Raises DecodingError, ValueError, LookupError or TypeError for a log of no such form.
         """
-        form = _declared(cls.ABI)
-        topics = zip(form.indexed, log["topics"][1:], strict=True)
-        found = {name: _CODEC.decode([form.types[name]], bytes(topic))[0] for name, topic in topics}
-        data = _CODEC.decode([form.types[name] for name in form.data], bytes(log["data"]))
-        found |= zip(form.data, data, strict=True)
-        return cls._of([found[name] for name in form.types])
+        return cls._of(form_of(cls.ABI).decode(log["topics"][1:], log["data"]))
 
     @classmethod
     def search(cls, contract: Address, **wanted: object) -> Search[Self]:
         """Those from one contract whose indexed arguments, named as fields are, have these values."""
-        form = _declared(cls.ABI)
+        form = form_of(cls.ABI)
         names = {_field(name): name for name in form.indexed}
         if unknown := wanted.keys() - names.keys():
             raise TypeError(f"{cls.__name__} has no indexed {', '.join(sorted(unknown))}.")
-        words = {names[f]: Digest(_CODEC.encode([form.types[names[f]]], [v])) for f, v in wanted.items()}
+        words = {names[f]: Digest(CODEC.encode([form.types[names[f]]], [v])) for f, v in wanted.items()}
         return Search(contract, cls, (form.topic, *(words.get(name) for name in form.indexed)))
 
     def arguments(self) -> Mapping[str, object]:
         """Its arguments, and in them the fields of structs, by the names that Solidity gives them."""
         values = (_named(getattr(self, f.name)) for f in fields(cast(Any, self)))
-        return dict(zip(_declared(self.ABI).types, values, strict=True))
+        return dict(zip(form_of(self.ABI).types, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +142,8 @@ class Logged(Generic[E]):
 
 
 def address(value: Any) -> Address:
-    """The 20 bytes of an address as an ABI decoder gives it."""
-    return Address(bytes.fromhex(str(value)[2:]))
+    """The 20 bytes of an address as an ABI decoder gives it, in bytes or as text."""
+    return Address(value if isinstance(value, bytes) else bytes.fromhex(str(value)[2:]))
 
 
 def abi_value(value: object) -> Any:
@@ -206,16 +180,6 @@ def types_of(signature: str) -> list[str]:
     return [component.to_type_str() for component in parsed.components]
 
 
-@cache
-def _declared(abi: str) -> _Declared:
-    name, types, indexed = abi.partition("(")[0], {}, []
-    for part in _DECLARATION.findall(abi.partition("(")[2]):
-        kind, *is_indexed, argument = part.split(" ")
-        types[argument] = kind
-        indexed += [argument] if is_indexed else []
-    return _Declared(keccak(f"{name}({','.join(types.values())})".encode()), types, tuple(indexed))
-
-
 def _field(name: str) -> str:
     """The field that an argument of an event is kept in: gameId in game_id, from in from_."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
@@ -223,4 +187,4 @@ def _field(name: str) -> str:
 
 
 def _encoded(signature: str, arguments: Sequence[object]) -> bytes:
-    return selector(signature) + _CODEC.encode(types_of(signature), [abi_value(a) for a in arguments])
+    return selector(signature) + CODEC.encode(types_of(signature), [abi_value(a) for a in arguments])

@@ -379,14 +379,26 @@ def _listed(said: Any) -> list[dict[str, Any]]:
 
 
 def _log(found: dict[str, Any]) -> LogReceipt:
-    """What is used of a log, as web3 types it; `blockTimestamp` stays as the node wrote it."""
-    return cast(
-        LogReceipt,
-        found
-        | {name: HexBytes(found[name]) for name in ("data", "blockHash", "transactionHash")}
-        | {name: int(found[name], 16) for name in ("blockNumber", "logIndex")}
-        | {"topics": [HexBytes(topic) for topic in found["topics"]]},
-    )
+    """What is used of a log, in plain bytes; `blockTimestamp` stays as the node wrote it, where it did."""
+    used = {
+        "address": found["address"],
+        "topics": [_bytes(topic) for topic in found["topics"]],
+        "data": _bytes(found["data"]),
+        "blockNumber": int(found["blockNumber"], 16),
+        "blockHash": _bytes(found["blockHash"]),
+        "transactionHash": _bytes(found["transactionHash"]),
+        "logIndex": int(found["logIndex"], 16),
+    }
+    if "blockTimestamp" in found:
+        used["blockTimestamp"] = found["blockTimestamp"]
+    return cast(LogReceipt, used)
+
+
+def _bytes(text: str) -> bytes:
+    """Bytes as nodes write them. Raises ValueError."""
+    if text[:2] != "0x":
+        raise ValueError("no hex digits")
+    return bytes.fromhex(text[2:])
 
 
 def _with_margin(estimate: int) -> int:

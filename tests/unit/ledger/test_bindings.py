@@ -192,7 +192,7 @@ def test_what_does_not_fit_its_solidity_type_is_no_call() -> None:
 def test_a_log_of_another_form_is_an_error() -> None:
     entry = next(e for e in entries("Commitments", "event") if e["name"] == "WorkCommitted")
     log = log_of(entry, [drawn(item, random.Random(1)) for item in entry["inputs"]])
-    with pytest.raises(ValueError, match="zip"):
+    with pytest.raises(ValueError, match="1 indexed arguments where there are 3"):
         WorkCommitted.decode({**log, "topics": log["topics"][:2]})
-    with pytest.raises(Exception, match="read"):
+    with pytest.raises(ValueError, match="40 bytes of data are too few"):
         WorkCommitted.decode({**log, "data": HexBytes(log["data"][:40])})
