@@ -32,6 +32,7 @@ ENVIRONMENT: Final = {
     "sponsor": "ASSAY_SPONSOR",
     "tip_floor": "ASSAY_TIP_FLOOR",
     "drand_relays": "ASSAY_DRAND_RELAYS",
+    "index_url": "ASSAY_INDEX_URL",
 }
 """Environment variable of each setting."""
 
@@ -87,6 +88,12 @@ class Settings(BaseModel):
         ",".join(DRAND_RELAYS),
         pattern=r"^https?://[^\s,/@?#]+[^\s,@?#]*(,https?://[^\s,/@?#]+[^\s,@?#]*)*$",
         description="relays that rounds of drand are fetched from, as they are asked, with commas between",
+    )
+
+    index_url: str | None = Field(
+        None,
+        pattern=r"^(sqlite|postgresql)(\+\w+)?://",
+        description="database of the events of a run; a SQLite file in the actor's folder",
     )
 
     @property

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from assay_ledger.agents.loop import RunStore
     from assay_ledger.index.computing import Compute
 
+EVENTS_FILE: Final = "events.sqlite"
+"""In an actor's folder: the events of its run, as they were read."""
+
 OF_ALL: Final = (
     *(commitments.RoundBegan, generations.Merged, generations.Finalized, generations.Cut, escrow.PhaseChanged),
 )
@@ -112,8 +115,10 @@ def make(
     folder: Path,
     relays: Sequence[str],
     compute: Compute | None = None,
+    index_url: str | None = None,
 ) -> Agent:
-    """The actor, which tells on stderr what concerns it from now on. compute: what runs its programs, if not itself."""
+    """The actor, which tells on stderr what concerns it from now on. compute: what runs its programs, if not itself.
+    index_url: the database that keeps the run's events, if not a file in its folder."""
     from assay_solver.worker import Worker
 
     _tell_refusals()
@@ -128,7 +133,9 @@ def make(
             if text is not None:
                 talk.print(text, markup=False, soft_wrap=True)
 
+    kept = index_url or f"sqlite:///{(folder / EVENTS_FILE).absolute()}"
     options: dict[str, Any] = {"listeners": [tell], "on_progress": _Progress(), "relays": relays, "compute": compute}
+    options |= {"index_url": kept, "told_from": since + 1}
     made.append(kind(run, keys, store, folder, **options))
     made[0].on_rest = TellsStanding()
     if isinstance(made[0], Worker):

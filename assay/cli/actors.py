@@ -26,7 +26,7 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.options import KEY, RELAYS, STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.options import EVENTS, KEY, RELAYS, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.sponsors import check_sponsor
 from assay.protocol.errors import ExitCode
 from assay.protocol.types import Address
@@ -61,7 +61,7 @@ AuditCheatOption = Annotated[str, typer.Option(help="Audit falsely in this way."
 
 
 @solver.command("start", epilog=EXAMPLE.format(role="solver"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code", "sponsor")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, "data_dir", "allow_code", "sponsor")
 def start_solver(
     settings: Settings,
     deposit: DepositOption = None,
@@ -77,7 +77,7 @@ def start_solver(
 
 
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code", "sponsor")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, "data_dir", "allow_code", "sponsor")
 def start_verifier(
     settings: Settings,
     tickets: TicketsOption = 1,
@@ -91,7 +91,7 @@ def start_verifier(
 
 
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code", "sponsor")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, "data_dir", "allow_code", "sponsor")
 def start_whistleblower(
     settings: Settings,
     tickets: TicketsOption = 1,
@@ -113,7 +113,7 @@ def _serve_auditor(
 
 
 @solver.command("leave", epilog=EXAMPLE_LEAVE.format(role="solver"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, "data_dir", "allow_code")
 def leave_solver(settings: Settings, as_json: JsonOption = False, _device: DeviceOption = None) -> None:
     """Give the seat up once that costs no fee, do what is still owed, and get both locks back."""
     _serve(settings, "solver", lambda: acting.load_solver("none"), acting.bring_nothing, leave=True, as_json=as_json)
@@ -122,7 +122,7 @@ def leave_solver(settings: Settings, as_json: JsonOption = False, _device: Devic
 def _leave_of(role: str) -> Callable[..., None]:
     """The command by which an auditor leaves."""
 
-    @with_settings(*STORED_RUN, *KEY, *RELAYS, "data_dir", "allow_code")
+    @with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, "data_dir", "allow_code")
     def leave(settings: Settings, as_json: JsonOption = False, _device: DeviceOption = None) -> None:
         """Retire all tickets, answer what they are still called for, and get their stakes back."""
         load = partial(acting.load_auditor, "none", 1, reports=role == "whistleblower")
@@ -234,7 +234,7 @@ def _serve(
         talk.print(f"what is drawn comes from {WORDS[beacon_name(run.charter.beacon)]}", markup=False)
     take_long_turns()
     with bounded_here(), ranks.leading(place) as compute:
-        agent = acting.make(kind, run, keys, store, folder, settings.relays, compute)
+        agent = acting.make(kind, run, keys, store, folder, settings.relays, compute, settings.index_url)
         if leave:
             agent.leaving, agent.on_rest = True, leaving.TellsWaits(role)
         agent.run(stop)

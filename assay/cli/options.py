@@ -28,6 +28,7 @@ CHAIN: Final = ("rpc_url",)
 RUN: Final = (*CHAIN, "run")
 STORED_RUN: Final = (*CHAIN, "store", "run")
 RELAYS: Final = ("drand_relays",)
+EVENTS: Final = ("index_url",)
 KEY: Final = ("key", "keys_dir", "password_file")
 
 
@@ -107,6 +108,14 @@ _OPTIONS: Final[dict[str, Any]] = {
             "--sponsor",
             metavar="ADDRESS",
             help="Work for runs of this sponsor, of several with commas between [ASSAY_SPONSOR].",
+        ),
+    ],
+    "index_url": Annotated[
+        str | None,
+        typer.Option(
+            "--index-url",
+            metavar="URL",
+            help="Keep the run's events there: sqlite:///FILE or postgresql://... [ASSAY_INDEX_URL].",
         ),
     ],
     "drand_relays": Annotated[

@@ -25,7 +25,7 @@ from assay.protocol.types import Address
 from assay_ledger.contract import Event, Logged
 from assay_ledger.deployment.code import RunCode, code_of
 from assay_ledger.index.records import GameRecord
-from assay_ledger.rounds.index import RunIndex
+from assay_ledger.rounds.index import KeepsEvents, RunIndex
 from assay_ledger.rounds.records import RunState
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
@@ -57,7 +57,9 @@ class RunReader:
         store: ArtifactStore | None = None,
         names: Mapping[Address, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        keeps: KeepsEvents | None = None,
     ) -> None:
+        """`keeps`: the database that keeps events, without which a start reads them from the chain."""
         self.run = run
         self.store = store
         self.names = {run.charter.sponsor: "the sponsor", **(names or {})}
@@ -69,7 +71,7 @@ class RunReader:
         self._times: dict[int, int] = {}
         self._gas: dict[bytes, int] = {}
         self._replays: dict[int, tuple[int, ReplayedDispute]] = {}
-        self._index = RunIndex(run, [self._on_event], run.all_contracts(), self._start_again)
+        self._index = RunIndex(run, [self._on_event], run.all_contracts(), self._start_again, keeps)
 
     @contextmanager
     def reading(self) -> Iterator[Self]:

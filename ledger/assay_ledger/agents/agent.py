@@ -41,7 +41,7 @@ from assay_ledger.index.follower import Listener, Once
 from assay_ledger.index.publications import Publications
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.archive import Archive
-from assay_ledger.rounds.index import RunIndex
+from assay_ledger.rounds.index import KeepsEvents, RunIndex
 from assay_ledger.rounds.records import RunState
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
@@ -65,9 +65,12 @@ class Agent(GameActor[RunView, Choice]):
         on_progress: Callable[[str, int, int], None] | None = None,
         listeners: Sequence[Listener] = (),
         relays: Sequence[str] = (),
+        index_url: str | None = None,
+        told_from: int = 0,
     ) -> None:
-        """`listeners` are told every event of the run once, after the records have it, whatever blocks are replaced.
-        `relays`: see source_of."""
+        """`listeners` are told every event of the run once, after the records have it, whatever blocks are replaced;
+        of blocks before `told_from` they need none. `relays`: see source_of. `index_url`: the database that keeps
+        events, without which each start reads them from the chain."""
         self.journal = Journal(data_dir)  # first: one process at a time works in this folder
         super().__init__(
             *(run.chain, run.address, run.charter.chain.fee_cap, keys, store, data_dir, compute),
@@ -77,7 +80,8 @@ class Agent(GameActor[RunView, Choice]):
         self.target = run
         self.archive = Archive(run.charter, run.facts, self.objects, Publications(run.chain, self.objects))
         self._beacon: BeaconSource | None = source_of(run.chain, run.beacon, relays, clock)
-        self._index = RunIndex(run, [Once(listener) for listener in listeners])
+        keeps = None if index_url is None else KeepsEvents(index_url, "0x" + self.me.hex())
+        self._index = RunIndex(run, [Once(listener) for listener in listeners], keeps=keeps, told_from=told_from)
         clocks, delay = run.charter.clocks, run.charter.chain.inclusion_delay
         self._clocks = Clocks(clocks.budget, clocks.replay + delay, clocks.move + delay)
 
@@ -132,6 +136,7 @@ class Agent(GameActor[RunView, Choice]):
 
     def close(self) -> None:
         """See ActorLoop."""
+        self._index.close()
         self.journal.close()
 
     # --- strategy

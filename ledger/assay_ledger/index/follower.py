@@ -8,12 +8,12 @@ leave out what they do not have yet, without a word; so the newest blocks are as
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final, cast
 
 from eth_utils.address import to_checksum_address
-from hexbytes import HexBytes
 from web3.types import BlockData, LogReceipt
 
 from assay.protocol.errors import AssayError, InvariantError, UnavailableError
@@ -21,9 +21,17 @@ from assay_ledger.chain.client import Chain, Head
 from assay_ledger.chain.rpc import NONSENSE
 from assay_ledger.contract import Contract, Event, Logged
 from assay_ledger.index.games import BLOCKS_PER_QUERY
+from assay_ledger.index.kept_blocks import KeptBlock, RowsDamaged, RowsUnusable, blocks_of, logs_of, numbered
+from assay_ledger.index.kept_events import SETTLED, KeptEvents
+
+TIMES_KEPT: Final = 64
+"""Blocks whose times are remembered: events of a block come together."""
 
 TAIL: Final = 4
 """Blocks that are read by hash: as many as nodes behind one URL are apart. Each but the first costs two requests."""
+
+NEVER_TOLD: Final = 1 << 62
+"""A block that nobody reaches: who has no listeners needs no event of the past."""
 
 Listener = Callable[[str, Logged[Event]], None]
 
@@ -61,20 +69,30 @@ class Follower(ABC):
         first_block: int,
         listeners: Sequence[Listener] = (),
         restarted: Callable[[], None] = _nothing,
+        kept: KeptEvents | None = None,
+        told_from: int = 0,
     ) -> None:
         """`listeners` are told every event, with the name of its contract; `restarted` is called when what they were
         told may be of blocks that are gone, before the first event comes again. Who keeps nothing is told once by
-        `Once`."""
+        `Once`. `kept`: what was read before, and is read from there. `told_from`: the first block whose events all
+        listeners need; of earlier ones a state that is kept may take the place."""
         self.chain = chain
         self._first_block = first_block
         self._listeners = tuple(listeners)
         self._restarted = restarted
         self._addresses = [to_checksum_address(contract.address) for contract in contracts.values()]
         self._kinds = {
-            (bytes(contract.address), bytes(kind.topic())): (name, kind)
+            (at, bytes(kind.topic())): (name, kind)
             for name, contract in contracts.items()
+            for at in numbered([contract.address])
             for kind in contract.EVENTS
         }
+        self._contracts = numbered(sorted(contract.address for contract in contracts.values()))
+        self._numbers = {at: number for number, at in enumerate(self._contracts)}
+        self._kept, self._told_from = kept, told_from if self._listeners else NEVER_TOLD
+        self._failed = False
+        """Whether the last look ended in events that make no sense together."""
+        self._times: OrderedDict[bytes, int] = OrderedDict()
         self._next = first_block
         self._last: tuple[int, bytes] | None = None
         """Number and hash of the last block read."""
@@ -92,19 +110,36 @@ class Follower(ABC):
     def reached(self, head: Head) -> None:
         """Everything up to this head was applied."""
 
+    def freeze(self) -> bytes | None:
+        """What was made of all events, for `thaw`; None where that cannot be kept."""
+        return None
+
+    def thaw(self, body: bytes) -> bool:
+        """Goes on from what `freeze` gave, by the same `version`; False, and nothing changes, if that cannot be."""
+        return False
+
+    def version(self) -> bytes:
+        """Names the code that alone understands what `freeze` gives."""
+        return b""
+
     def follow(self) -> None:
         """Applies what is new: one request while there is no new block, two after each, and two for each more in TAIL.
 
         Raises UnavailableError, and what a listener raises. What a node did not answer, or answered without sense, or
-        a listener did not take, in the middle of some blocks leaves nothing half read: it begins again from the first.
+        a listener did not take, in the middle of some blocks leaves nothing half read: it begins again from the first,
+        or from what is kept. A database of kept events that fails is said once, and stops nothing.
         """
         try:
-            self._follow()
+            self._follow_from_rows()
         except ListenerFailed as failed:
             self._restart()
             assert failed.__cause__ is not None
             raise failed.__cause__ from None
         except (*NONSENSE, InvariantError) as error:
+            # Rows that a node's lie once went into would fail for ever; one look's nonsense shall not cost them.
+            if self._is_applying and self._failed:
+                self._without_rows(RowsDamaged("The kept events make no sense with what the chain says now."))
+            self._failed = self._is_applying
             self._restart()
             raise UnavailableError(
                 f"The node's blocks or events make no sense together ({type(error).__name__}: {error}).",
@@ -115,9 +150,43 @@ class Follower(ABC):
             if self._is_applying:
                 self._restart()
             raise
+        self._failed = False
+
+    def close(self) -> None:
+        """Lets another process have what is kept; harmless when repeated."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
+
+    def _follow_from_rows(self) -> None:
+        while True:
+            try:
+                return self._follow()
+            except RowsUnusable as error:
+                self._without_rows(error)
+                if self._is_applying or isinstance(error, RowsDamaged):
+                    self._restart()
+
+    def _without_rows(self, error: RowsUnusable) -> None:
+        """Rows that are not what they were are made anew; a database that fails is left alone from now on."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            return
+        if isinstance(error, RowsDamaged):
+            try:
+                kept.forget()
+            except RowsUnusable as worse:
+                error = worse
+            else:
+                kept.say(error)
+                self._kept = kept
+                return
+        kept.give_up(error)
 
     def _restart(self) -> None:
         self._next, self._last, self._is_applying = self._first_block, None, False
+        if self._kept is not None:
+            self._kept.let_go()
         self.begin()
         self._restarted()
 
@@ -130,14 +199,95 @@ class Follower(ABC):
             if number < self._last[0] and self.chain.has_block(self._last[1]):
                 return  # another node, which is behind
             self._restart()
-        tail = self._newest(block)
-        while self._next < tail[0][0]:
-            high = min(tail[0][0] - 1, self._next + BLOCKS_PER_QUERY - 1)
-            self._apply_all(self.chain.logs(self._addresses, self._next, high), high)
-        logs = [log for _, at in tail for log in self.chain.logs_of(self._addresses, at)]
-        self._apply_all(logs, number)
+        self._catch_up(block)
+        newest = self._read(block) if self._next <= number else []
         self.reached(Head.of(block))
         self._last = number, hash_
+        if self._kept is not None:
+            self._kept.hold(newest)
+            self._confirm(number)
+            self._freeze(at_head=True)
+
+    def _read(self, head: BlockData) -> list[KeptBlock]:
+        """Asks for everything from the next block to the head, and applies it; the newest blocks, to be kept."""
+        number, tail = int(head["number"]), self._newest(head)
+        while self._next < tail[0][0]:
+            low, high = self._next, min(tail[0][0] - 1, self._next + BLOCKS_PER_QUERY - 1)
+            settled = number - SETTLED
+            if self._kept is not None and low <= settled:
+                high = min(high, settled)
+            logs = self.chain.logs(self._addresses, low, high)
+            # Whatever a node may fail at comes before the state changes: what is applied is held, without a gap.
+            blocks = self._blocks(logs)
+            self._apply_all(logs, high)
+            if self._kept is not None:
+                self._kept.hold(blocks, None if high <= settled else (low, high))
+                self._freeze(at_head=False)
+        by_hash = [(at, self.chain.logs_of(self._addresses, at[1])) for at in tail]
+        if any(bytes(log["blockHash"]) != at[1] for at, logs in by_hash for log in logs):
+            raise ValueError("a log of another block than was asked for")
+        newest = [block for at, logs in by_hash for block in self._blocks(logs) or [KeptBlock(*at)]]
+        self._apply_all([log for _, logs in by_hash for log in logs], number)
+        return newest
+
+    # --- what is kept
+
+    def _catch_up(self, head: BlockData) -> None:
+        """Applies kept blocks that are not applied and are in the chain of the head."""
+        kept = self._kept
+        if kept is None or kept.top < self._next:
+            return
+        before = kept.top
+        common = kept.common(int(head["number"]), lambda number: self._hash_at(number, head))
+        if kept.top < before and self._next > self._first_block:
+            # Rows were passed over while a node was behind, and have gone: nothing stands for them.
+            self._restart()
+        if common is None or common[0] < self._next:
+            return
+        frozen = kept.frozen(self.version(), common[0]) if self._next == self._first_block else None
+        if frozen is not None and frozen.number < self._told_from and self.thaw(frozen.body):
+            self._next = frozen.number + 1
+        self._is_applying = True
+        for block in kept.blocks(self._next - 1, common[0]):
+            for log in logs_of(block, self._contracts):
+                self._apply(log)
+        self._next, self._last, self._is_applying = common[0] + 1, common, False
+
+    def _confirm(self, number: int) -> None:
+        """Asks again for what a node that was behind may have cut short."""
+        kept = self._kept
+        wanted = None if kept is None else kept.to_confirm(number)
+        if kept is None or wanted is None:
+            return
+        if not kept.confirm(wanted[1], self._blocks(self.chain.logs(self._addresses, *wanted))):
+            self._restart()
+            self._follow()
+
+    def _freeze(self, *, at_head: bool) -> None:
+        if self._kept is not None and self._kept.is_freezing_due(self._next - 1, at_head=at_head):
+            body = self.freeze()
+            if body is not None:
+                self._kept.freeze(self.version(), body)
+
+    def _blocks(self, logs: Sequence[LogReceipt]) -> list[KeptBlock]:
+        return [] if self._kept is None else blocks_of(logs, self._numbers, self.time_of)
+
+    def _hash_at(self, number: int, head: BlockData) -> bytes:
+        if number == int(head["number"]):
+            return bytes(head["hash"])
+        return bytes(self.chain.read(lambda: self.chain.w3.eth.get_block(number))["hash"])
+
+    def time_of(self, log: LogReceipt) -> int:
+        """The chain time of a log's block, in seconds: as newer nodes say with the log, else the block is asked."""
+        said = cast(dict[str, Any], log).get("blockTimestamp")
+        if said is not None:
+            return int(said, 16) if isinstance(said, str) else int(said)
+        block = bytes(log["blockHash"])
+        if block not in self._times:
+            self._times[block] = int(self.chain.block(block)["timestamp"])
+            while len(self._times) > TIMES_KEPT:
+                self._times.popitem(last=False)
+        return self._times[block]
 
     def _newest(self, block: BlockData) -> list[tuple[int, bytes]]:
         """Number and hash of the newest blocks that were not read, TAIL at most, the oldest first."""
@@ -168,7 +318,7 @@ class Follower(ABC):
 
     def _apply(self, log: LogReceipt) -> None:
         topic = bytes(log["topics"][0]) if log["topics"] else b""
-        known = self._kinds.get((bytes(HexBytes(log["address"])), topic))
+        known = self._kinds.get((log["address"].lower(), topic))
         if known is None:
             return
         contract, kind = known

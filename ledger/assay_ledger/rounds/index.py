@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, cast
+from dataclasses import dataclass
 
-from hexbytes import HexBytes
 from web3.types import LogReceipt
 
 from assay_ledger.chain.client import Head
 from assay_ledger.contract import Contract, Event, Logged
 from assay_ledger.index.follower import Follower, Listener
+from assay_ledger.index.kept_blocks import KeptName
+from assay_ledger.index.kept_events import open_kept
+from assay_ledger.rounds import frozen
 from assay_ledger.rounds.fold import fold
 from assay_ledger.rounds.records import RunState
 from assay_ledger.rounds.run import Run
 
-TIMES_KEPT: Final = 64
-"""Blocks whose times are remembered: events of a block come together."""
+
+@dataclass(frozen=True, slots=True)
+class KeepsEvents:
+    """Where an index keeps events: a database's URL, and for whom; each reader has rows of its own."""
+
+    url: str
+    reader: str
 
 
 class RunIndex(Follower):
@@ -29,13 +35,18 @@ class RunIndex(Follower):
         listeners: Sequence[Listener] = (),
         contracts: Mapping[str, Contract] | None = None,
         restarted: Callable[[], None] = lambda: None,
+        keeps: KeepsEvents | None = None,
+        told_from: int = 0,
     ) -> None:
-        """`listeners`, `restarted`: see Follower. They are told of more contracts than the state needs where
-        `contracts` names them."""
+        """`listeners`, `restarted`, `told_from`: see Follower. They are told of more contracts than the state needs
+        where `contracts` names them."""
         followed = run.contracts() if contracts is None else contracts
-        super().__init__(run.chain, followed, run.first_block, listeners, restarted)
+        kept = None
+        if keeps is not None:
+            name = KeptName.of(run.chain.chain_id, run.address, run.first_block, followed, keeps.reader)
+            kept = open_kept(keeps.url, name)
+        super().__init__(run.chain, followed, run.first_block, listeners, restarted, kept, told_from)
         self.run = run
-        self._times: OrderedDict[bytes, int] = OrderedDict()
         self.begin()
 
     def sync(self) -> RunState:
@@ -49,22 +60,23 @@ class RunIndex(Follower):
 
     def apply(self, found: Logged[Event], log: LogReceipt) -> None:
         """See Follower."""
-        fold(self.state, found.event, self._time_of(log), found.transaction)
+        fold(self.state, found.event, self.time_of(log), found.transaction)
+
+    def freeze(self) -> bytes | None:
+        """See Follower."""
+        return frozen.freeze(self.state)
+
+    def thaw(self, body: bytes) -> bool:
+        """See Follower."""
+        state = frozen.thaw(body, self.run.facts)
+        self.state = self.state if state is None else state
+        return state is not None
+
+    def version(self) -> bytes:
+        """See Follower."""
+        return frozen.version()
 
     def reached(self, head: Head) -> None:
         """See Follower."""
         self.state.head = head
         self.state.books.now = head.timestamp
-
-    def _time_of(self, log: LogReceipt) -> int:
-        """The chain time of a log's block, in seconds: as newer nodes say with the log, else the block is asked."""
-        said = cast(dict[str, Any], log).get("blockTimestamp")
-        if said is not None:
-            return int(said, 16) if isinstance(said, str) else int(said)
-        block = bytes(log["blockHash"])
-        if block not in self._times:
-            found = self.chain.read(lambda: self.chain.w3.eth.get_block(HexBytes(block)))
-            self._times[block] = int(found["timestamp"])
-            while len(self._times) > TIMES_KEPT:
-                self._times.popitem(last=False)
-        return self._times[block]
