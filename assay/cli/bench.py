@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli import bench_goodput, bench_moments, bench_multiplier, bench_ulp
+from assay.cli import bench_goodput, bench_index, bench_moments, bench_multiplier, bench_ulp
 from assay.cli.common import print_json, print_table, talk
 from assay.cli.options import DeviceOption, JsonOption
 from assay.engine.runtime import devices
@@ -25,6 +25,7 @@ def bench() -> None:
 
 app.command("ulp", epilog=bench_ulp.EPILOG)(bench_ulp.ulp)
 app.command("goodput", epilog=bench_goodput.EPILOG)(bench_goodput.goodput)
+app.command("index", epilog=bench_index.EPILOG)(bench_index.index)
 app.command("moments", epilog=bench_moments.EPILOG)(bench_moments.moments)
 app.command("multiplier", epilog=bench_multiplier.EPILOG)(bench_multiplier.multiplier)
 

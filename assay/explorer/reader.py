@@ -83,6 +83,10 @@ class RunReader:
                 self._asked = now
             yield self
 
+    def close(self) -> None:
+        """Lets another process have what is kept."""
+        self._index.close()
+
     @property
     def state(self) -> RunState:
         """Books and records."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from assay.protocol import abi
@@ -24,6 +25,7 @@ NODE_BITS: Final = 32
 WORK_TYPE = "(uint32,bytes32,bytes32[3],bytes32)"
 
 
+@lru_cache(maxsize=1 << 12)
 def party_of(position: int) -> Digest:
     """The opening of a position: of a seat, above 64 seats of a ticket."""
     return _id(["string", "uint32"], "assay.position", position)

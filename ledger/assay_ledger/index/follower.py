@@ -222,7 +222,7 @@ class Follower(ABC):
             self._apply_all(logs, high)
             if self._kept is not None:
                 self._kept.hold(blocks, None if high <= settled else (low, high))
-                self._freeze(at_head=False)
+                self._freeze(at_head=high == settled)
         by_hash = [(at, self.chain.logs_of(self._addresses, at[1])) for at in tail]
         if any(bytes(log["blockHash"]) != at[1] for at, logs in by_hash for log in logs):
             raise ValueError("a log of another block than was asked for")
