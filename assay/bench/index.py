@@ -34,7 +34,7 @@ BARS: Final = {"events_per_second": 5_000, "restart_seconds": 2.0}
 GOAL: Final = 20_000
 
 
-class RecordedRun(Run):
+class AnsweredRun(Run):
     """A run whose charter nobody is asked for: the modules have made-up addresses."""
 
     def __init__(self, chain: Chain) -> None:
@@ -91,7 +91,7 @@ class _Answers:
 
 def _serve(events: int, ready: Connection) -> None:
     # Only names and addresses of contracts are asked of the run here.
-    run = RecordedRun.__new__(RecordedRun)
+    run = AnsweredRun.__new__(AnsweredRun)
     run.modules = RunModules(*(Address(bytes([k + 1]) * 20) for k in range(len(fields(RunModules)))))
     answers = _Answers(events, run.contracts())
 
@@ -138,11 +138,11 @@ def measure(events: int, folder: Path, url: str | None = None) -> dict[str, Any]
     place = url or f"sqlite:///{file}"
     with _node(events) as node:
         chain = Chain(node)
-        rows_s, rows_cpu_s, _ = _timed(RecordedRun(chain), KeepsEvents(place, READER))
+        rows_s, rows_cpu_s, _ = _timed(AnsweredRun(chain), KeepsEvents(place, READER))
         gc.collect()
-        restart_s, restart_cpu_s, again = _timed(RecordedRun(chain), KeepsEvents(place, READER))
+        restart_s, restart_cpu_s, again = _timed(AnsweredRun(chain), KeepsEvents(place, READER))
         gc.collect()
-        memory_s, memory_cpu_s, alone = _timed(RecordedRun(chain), None)
+        memory_s, memory_cpu_s, alone = _timed(AnsweredRun(chain), None)
         same = (
             [s.works for s in (again, alone)],
             [s.money for s in (again, alone)],
@@ -166,7 +166,7 @@ def measure(events: int, folder: Path, url: str | None = None) -> dict[str, Any]
     }
 
 
-def _timed(run: RecordedRun, keeps: KeepsEvents | None) -> tuple[float, float, Any]:
+def _timed(run: AnsweredRun, keeps: KeepsEvents | None) -> tuple[float, float, Any]:
     """Seconds until an index stands at the head, this process' seconds on a processor, and the state then."""
     start, cpu = time.perf_counter(), time.process_time()
     index = RunIndex(run, keeps=keeps)

@@ -24,7 +24,7 @@ CODEC: Final = ABICodec(build_strict_registry())
 
 WORD: Final = 32
 
-Read = Callable[[bytes, int], Any]
+ReadWord = Callable[[bytes, int], Any]
 """A value of bytes that are long enough, from an offset on. Raises ValueError for padding that is not empty."""
 
 _DECLARATION: Final = re.compile(r"((?:\([^()]*\)|[^(), ])+(?: indexed)? \w+)[,)]")
@@ -40,7 +40,7 @@ class EventForm:
     indexed: tuple[str, ...]
     data: tuple[str, ...] = ()
     """The arguments that are in the data of a log, not in its topics."""
-    _reads: Sequence[tuple[int, Read]] | None = field(default=None, repr=False)
+    _reads: Sequence[tuple[int, ReadWord]] | None = field(default=None, repr=False)
     """For each argument in order, the place of its value in topics and data one after another; None where one of them
     is dynamic."""
     _size: int = 0
@@ -89,7 +89,7 @@ def form_of(abi: str) -> EventForm:
     return EventForm(topic, types, tuple(indexed), data, [places[argument] for argument in types], at)
 
 
-def _word_reader(kind: ABIType) -> tuple[int, Read] | None:
+def _word_reader(kind: ABIType) -> tuple[int, ReadWord] | None:
     """How many words a type has and how they are read; None for a dynamic one."""
     if kind.is_dynamic:
         return None
@@ -110,7 +110,7 @@ def _word_reader(kind: ABIType) -> tuple[int, Read] | None:
     return {"address": (1, _address), "bool": (1, _bool)}.get(base)
 
 
-def _all(parts: Sequence[tuple[int, Read]]) -> tuple[int, Read]:
+def _all(parts: Sequence[tuple[int, ReadWord]]) -> tuple[int, ReadWord]:
     places, at = [], 0
     for count, read in parts:
         places.append((at, read))
@@ -122,7 +122,7 @@ def _all(parts: Sequence[tuple[int, Read]]) -> tuple[int, Read]:
     return at // WORD, read_all
 
 
-def _unsigned(bits: int) -> Read:
+def _unsigned(bits: int) -> ReadWord:
     limit = 1 << bits
 
     def read(data: bytes, at: int) -> int:
@@ -134,7 +134,7 @@ def _unsigned(bits: int) -> Read:
     return read
 
 
-def _signed(bits: int) -> Read:
+def _signed(bits: int) -> ReadWord:
     half = 1 << bits - 1
 
     def read(data: bytes, at: int) -> int:
@@ -146,7 +146,7 @@ def _signed(bits: int) -> Read:
     return read
 
 
-def _left(size: int) -> Read:
+def _left(size: int) -> ReadWord:
     padding = bytes(WORD - size)
 
     def read(data: bytes, at: int) -> bytes:

@@ -97,7 +97,7 @@ def test_a_state_above_64_seats_is_frozen_too() -> None:
     assert type(back(RunState.of(large), large).books.generations).__name__ == "ToldGroupedGenerations"
 
 
-class Calls:
+class CallPickled:
     """A pickle of it calls what it names."""
 
     def __init__(self, *call: Any) -> None:
@@ -110,7 +110,7 @@ class Calls:
 @pytest.mark.parametrize("call", [os.mkdir, os.makedirs, Path], ids=["builtin", "function", "class"])
 def test_bytes_that_name_anything_but_values_call_nothing(call: Any, tmp_path: Path) -> None:
     made = tmp_path / "made"
-    what = Calls(call, (str(made),)) if call is not Path else Calls(Path.mkdir, (made,))
+    what = CallPickled(call, (str(made),)) if call is not Path else CallPickled(Path.mkdir, (made,))
     assert thaw(pickle.dumps(what), FACTS) is None
     assert not made.exists()
 
