@@ -9,17 +9,16 @@ from fastapi import APIRouter, HTTPException, Path, Query
 from fastapi.responses import PlainTextResponse
 
 from assay.bundle.document import encode_bundle
-from assay.bundle.errors import GameNotOver
-from assay.bundle.export import export_bundle
 from assay.explorer.api_parts import HexAddress, HexDigest, PathNumber, SearchHit, add_tables, losses_document
 from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document, ticket_document
 from assay.explorer.descent import descent_document
 from assay.explorer.documents import Document
 from assay.explorer.explain import explain
 from assay.explorer.losses import Losses, wanted_points
-from assay.explorer.people import actor_document, money_document, stakes_of
+from assay.explorer.people import actor_document, member_document, money_document, stakes_of
 from assay.explorer.reader import RunReader
 from assay.explorer.search import search
+from assay.explorer.story import story_document
 from assay.explorer.work_documents import (
     generation_document,
     generations,
@@ -31,6 +30,7 @@ from assay.explorer.work_documents import (
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay.sponsor.model_cards import model_card
+from assay_ledger.index.records import GameRecord
 
 
 def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
@@ -41,7 +41,7 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
     @router.get("/run", summary="What the run promises and how far it has come")
     def run() -> dict[str, Any]:
         with reader.reading():
-            return run_document(reader)
+            return run_document(reader) | {"story": story_document(reader)}
 
     @router.get("/money", summary="Escrow, payments, bounties, grants, revenue")
     def money() -> dict[str, Any]:
@@ -106,11 +106,10 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
     )
     def bundle(game: PathNumber) -> PlainTextResponse:
         with reader.reading():
-            get.game(game)
-            try:
-                data = encode_bundle(export_bundle(reader.run, reader.state, game))
-            except GameNotOver as error:
-                raise HTTPException(409, error.explain()) from None
+            record = get.game_record(game)
+        if not record.is_over:
+            raise HTTPException(409, f"Game {game} has no verdict yet.")
+        data = encode_bundle(reader.evidence_of(record))
         name = f"game-{game}.json"
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return PlainTextResponse(data, media_type="application/json", headers=headers)
@@ -119,7 +118,7 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
     def actor(address: HexAddress) -> dict[str, Any]:
         with reader.reading():
             who = Address(bytes.fromhex(address[2:]))
-            return actor_document(reader, who) | stakes_of(reader, who)
+            return actor_document(reader, who) | stakes_of(reader, who) | member_document(reader, who)
 
     @router.get("/losses", summary="Validation losses of the generations, as far as computed")
     def losses_() -> dict[str, Any]:
@@ -148,7 +147,7 @@ class GetDocument:
 
     def round(self, number: int) -> Document:
         """A round's."""
-        _there(number < len(self._reader.state.books.commitments.rounds), f"Round {number} has not been opened.")
+        _there(0 <= number < len(self._reader.state.books.commitments.rounds), f"Round {number} has not been opened.")
         return round_document(self._reader, Round(number))
 
     def commitment(self, number: int, seat: int) -> Document:
@@ -175,7 +174,7 @@ class GetDocument:
 
     def epoch(self, number: int) -> Document:
         """An epoch's."""
-        _there(number < len(self._reader.view.epochs), f"Epoch {number} has not begun.")
+        _there(0 <= number < len(self._reader.view.epochs), f"Epoch {number} has not begun.")
         return epoch_document(self._reader, number)
 
     def finding(self, name: str) -> Document:
@@ -192,10 +191,14 @@ class GetDocument:
 
     def game(self, number: int) -> Document:
         """A game's."""
+        return descent_document(self._reader, self.game_record(number))
+
+    def game_record(self, number: int) -> GameRecord:
+        """A game's record."""
         game = self._reader.state.games.get(number)
         _there(game is not None, f"There is no game {number}.")
         assert game is not None
-        return descent_document(self._reader, game)
+        return game
 
 
 def _there(is_there: bool, otherwise: str) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+import re
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
-from itertools import islice
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, HTTPException, Path, Query, Request
@@ -14,12 +14,12 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from assay.explorer.documents import Document
 from assay.explorer.losses import Losses, Wanted
 from assay.explorer.reader import EventRow, RunReader
-from assay.explorer.tables import TABLES, to_csv
+from assay.explorer.tables import TABLES, ListedTable, to_csv
 
 MAX_PAGE: Final = 500
+MAX_CSV: Final = 20_000
 STREAM_EVERY_S: Final = 1.0
 
 HexAddress = Annotated[str, Path(pattern=r"^0x[0-9a-fA-F]{40}$")]
@@ -44,17 +44,29 @@ class SearchHit(BaseModel):
 def add_tables(router: APIRouter, reader: RunReader) -> None:
     """Tables as CSV and page by page, and the stream of events. Added last: a table's route takes any name."""
 
-    @router.get("/csv/{table}.csv", summary=f"A whole table: {', '.join(TABLES)}", response_class=PlainTextResponse)
-    def table(table: str) -> PlainTextResponse:
+    @router.get(
+        "/csv/{table}.csv",
+        summary=f"A table, {MAX_CSV} rows at most and then a link: {', '.join(TABLES)}",
+        response_class=PlainTextResponse,
+    )
+    def table(
+        table: str,
+        cursor: Annotated[int, Query(ge=0, lt=1 << 53)] = 0,
+        limit: Annotated[int, Query(ge=1, le=MAX_CSV)] = MAX_CSV,
+    ) -> PlainTextResponse:
         if table not in TABLES:
             raise HTTPException(404, f"There is no table {table!r}.")
         with reader.reading():
-            return PlainTextResponse(to_csv(TABLES[table](reader)), media_type="text/csv")
+            whole = TABLES[table].size(reader)
+            data = to_csv(TABLES[table].rows(reader, cursor, cursor + limit))
+        after = cursor + limit
+        more = {"Link": f'</api/v1/csv/{table}.csv?cursor={after}&limit={limit}>; rel="next"'} if after < whole else {}
+        return PlainTextResponse(data, media_type="text/csv", headers=more)
 
     @router.get("/stream", summary="New events as server-sent events", response_class=StreamingResponse)
-    async def stream(request: Request, after: Annotated[int, Query(ge=-1)] = -1) -> StreamingResponse:
+    async def stream(request: Request, after: Annotated[int, Query(ge=-1, lt=1 << 53)] = -1) -> StreamingResponse:
         last = request.headers.get("Last-Event-ID", "")
-        start = int(last) if last.isdigit() else after
+        start = int(last) if re.fullmatch("[0-9]{1,15}", last) else after
         return StreamingResponse(_stream(reader, request, start), media_type="text/event-stream")
 
     # Last, so that nothing above is taken for the name of a list.
@@ -70,13 +82,11 @@ def add_tables(router: APIRouter, reader: RunReader) -> None:
             return page_of(reader, TABLES[table], int(cursor or 0), limit)
 
 
-def page_of(
-    reader: RunReader, table: Callable[[RunReader], Iterable[Document]], start: int, limit: int
-) -> dict[str, Any]:
+def page_of(reader: RunReader, table: ListedTable, start: int, limit: int) -> dict[str, Any]:
     """Part of a table and where the next part begins."""
-    items = list(islice(table(reader), start, start + limit + 1))
-    more = len(items) > limit
-    return {"items": items[:limit], "next_cursor": str(start + limit) if more else None}
+    more = start + limit < table.size(reader)
+    items = list(table.rows(reader, start, start + limit))
+    return {"items": items, "next_cursor": str(start + limit) if more else None}
 
 
 def losses_document(losses: Losses | None, wanted: Callable[[], list[Wanted]]) -> dict[str, Any]:
@@ -102,7 +112,7 @@ def losses_document(losses: Losses | None, wanted: Callable[[], list[Wanted]]) -
 async def _stream(reader: RunReader, request: Request, last: int) -> AsyncIterator[str]:
     def new_events() -> list[EventRow]:
         with reader.reading():
-            return reader.events[last + 1 :]
+            return reader.events[last + 1 : last + 1 + MAX_PAGE]
 
     while not await request.is_disconnected():
         for row in await run_in_threadpool(new_events):

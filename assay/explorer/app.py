@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from assay.explorer import words
 from assay.explorer.api import make_api
+from assay.explorer.cache import PageCache
 from assay.explorer.codes import event_meaning
 from assay.explorer.losses import losses_of
 from assay.explorer.pages import Pages
@@ -23,9 +24,9 @@ from assay.protocol.errors import AssayError
 HERE: Final = Path(__file__).resolve().parent
 
 HEADERS: Final = {
-    # Nothing but our own style and this page: no scripts, no foreign images, no frames.
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'",
+    # Nothing but our own style, our one script, and what it asks of us: nothing inline, no foreign images, no frames.
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
@@ -44,13 +45,23 @@ def make_app(reader: RunReader) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
     )
     templates = Jinja2Templates(HERE / "templates")
-    for function in (words.amount, words.exact, words.short, words.number, words.when, words.span, words.argument):
+    for function in (
+        words.amount,
+        words.exact,
+        words.short,
+        words.number,
+        words.counted,
+        words.when,
+        words.span,
+        words.argument,
+    ):
         templates.env.filters[function.__name__] = function
     templates.env.filters["meaning"] = event_meaning
     pages = Pages(reader, losses, templates)
     for path, handler in pages.routes().items():
         app.get(path, include_in_schema=False, response_class=HTMLResponse)(handler)
     app.get("/style.css", include_in_schema=False)(lambda: FileResponse(HERE / "style.css", media_type="text/css"))
+    app.get("/live.js", include_in_schema=False)(lambda: FileResponse(HERE / "live.js", media_type="text/javascript"))
     app.include_router(make_api(reader, losses))
     app.exception_handler(StarletteHTTPException)(pages.on_http_error)
     app.exception_handler(RequestValidationError)(pages.on_bad_address)
@@ -62,4 +73,10 @@ def make_app(reader: RunReader) -> FastAPI:
         response.headers.update(HEADERS)
         return response
 
+    def state_of() -> tuple[object, object] | None:
+        made_of = reader.version, losses and losses.version
+        return ((pages.silence(), reader.is_reading), made_of) if reader.is_following else None
+
+    # The outermost: what is kept has its headers.
+    app.add_middleware(PageCache, state_of=state_of)
     return app

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left
 
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.reader import RunReader
 from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.rounds.ticket_types import TicketId
-from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Digest, Round
 from assay_ledger.rounds.records import AttestationRecord, RunState
 
@@ -26,8 +25,8 @@ def ticket_document(reader: RunReader, number: TicketId) -> Document:
     """A ticket with its calls; one whose stake went back is known by its events alone."""
     registry, state = reader.state.books.registry, reader.state
     held = registry.tickets.get(number)
-    mine = [a for a in state.attestations.values() if a.ticket == number]
-    made = state.books.duties.attestations
+    mine, shelves = reader.shelves.findings_of_ticket[number], reader.shelves
+    answers = state.books.duties.answers
     return {
         "ticket": int(number),
         "owner": hexed(owner_of(reader, number)),
@@ -45,12 +44,11 @@ def ticket_document(reader: RunReader, number: TicketId) -> Document:
         "findings": len(mine),
         "calls": [
             {"epoch": epoch, "in_time": answer.in_time, "answered": answer.answered, "skipped": answer.skipped}
-            for (epoch, ticket), answer in sorted(state.books.duties.answers.items())
-            if ticket == number
+            for epoch, answer in ((e, answers[e, number]) for e in sorted(shelves.calls_of_ticket[number]))
         ],
         "wages": wei(sum(reader.money.finding_pay.get(a.id, 0) for a in mine)),
-        "accuses": [hexed(name) for name, a in made.accusations.items() if a.ticket == number],
-        "accused": [hexed(name) for name, a in made.accusations.items() if not a.is_work and a.accused == number],
+        "accuses": [hexed(name) for name in shelves.accusations_by_ticket[number]],
+        "accused": [hexed(name) for name in shelves.accused_tickets[number]],
     }
 
 
@@ -86,11 +84,10 @@ def fines_of(reader: RunReader, number: TicketId) -> int:
 
 def epoch_document(reader: RunReader, number: int) -> Document:
     """A turn of the audits: who was called, what they found, what they left undone."""
-    view, state = reader.view, reader.state
+    view, state, shelves = reader.view, reader.state, reader.shelves
     epoch = view.epochs[number]
     called = sorted(view.called_tickets(number)) if epoch.seed is not None else []
-    answers = {ticket: answer for (of, ticket), answer in state.books.duties.answers.items() if of == number}
-    made = state.books.duties.attestations.accusations
+    answers = {ticket: state.books.duties.answers[number, ticket] for ticket in shelves.calls_of_epoch[number]}
     return {
         "epoch": number,
         "phase": epoch_phase(reader, number),
@@ -102,7 +99,7 @@ def epoch_document(reader: RunReader, number: int) -> Document:
         "opened": epoch.opened,
         "repeats": epoch.repeats,
         "fines": epoch.fines,
-        "rounds": sorted({int(work.round) for work in view.works_of(number)}),
+        "rounds": rounds_of(reader, number),
         "called": [
             {
                 "ticket": int(ticket),
@@ -112,14 +109,27 @@ def epoch_document(reader: RunReader, number: int) -> Document:
             }
             for ticket in sorted({*called, *answers})
         ],
-        "findings": [finding_document(reader, record) for record in view.attestations_of(number)],
-        "accusations": [accusation_document(reader, name) for name, a in made.items() if a.epoch == number],
+        "findings": [finding_document(reader, record) for record in shelves.findings_of_epoch[number]],
+        "accusations": [accusation_document(reader, name) for name in shelves.accusations_in[number]],
         "fined": [
             {"ticket": int(event.ticket), "fine": wei(event.fine), "id": hexed(event.id)}
-            for event in reader.money.duty_fines
-            if event.epoch == number
+            for event in shelves.fined_in[number]
         ],
     }
+
+
+def rounds_of(reader: RunReader, number: int) -> list[int]:
+    """The rounds with work that belong to an epoch: it is the first that began after their last second."""
+    view, epochs = reader.view, reader.view.epochs
+    rounds, before = view.books.commitments.rounds, epochs[number - 1].start if number else 0
+
+    def ended(k: int) -> int:
+        return view.commit_until(Round(k))
+
+    # Rounds open one after another, and so they end.
+    first = bisect_left(range(len(rounds)), before, key=ended)
+    last = bisect_left(range(len(rounds)), epochs[number].start, key=ended)
+    return [k for k in range(first, last) if reader.shelves.works_of_round[k]]
 
 
 def epoch_phase(reader: RunReader, number: int) -> str:
@@ -130,11 +140,6 @@ def epoch_phase(reader: RunReader, number: int) -> str:
     if epoch.seed is None:
         return "waiting for its seed" if reader.state.head.timestamp >= epoch.start else "not begun"
     return "open" if reader.state.head.timestamp <= epoch.deadline else "waiting to be closed"
-
-
-def epochs(reader: RunReader) -> Iterator[Document]:
-    """Every epoch of the run."""
-    return (epoch_document(reader, number) for number in range(len(reader.view.epochs)))
 
 
 def finding_document(reader: RunReader, record: AttestationRecord) -> Document:
@@ -161,15 +166,10 @@ def finding_document(reader: RunReader, record: AttestationRecord) -> Document:
         "paid": None
         if record.id not in reader.state.money.findings_paid
         else wei(reader.money.finding_pay.get(record.id, 0)),
-        "accused_by": [hexed(name) for name, a in kept.accusations.items() if a.against == record.id],
-        "accuses": [hexed(name) for name, a in kept.accusations.items() if a.by == record.id],
+        "accused_by": [hexed(name) for name in reader.shelves.accusations_against[record.id]],
+        "accuses": [hexed(name) for name in reader.shelves.accusations_by[record.id]],
         "tx": hexed(record.tx_hash),
     }
-
-
-def findings(reader: RunReader) -> Iterator[Document]:
-    """Every finding of the run, in the order in which they came."""
-    return (finding_document(reader, record) for record in reader.state.attestations.values())
 
 
 def accusation_document(reader: RunReader, name: Digest) -> Document:
@@ -208,11 +208,4 @@ def accused_text(is_work: bool, round_: Round, seat: int) -> str:
 
 def games_of_accusation(reader: RunReader, name: Digest) -> list[int]:
     """Games that an accuser opened for its accusation."""
-    kinds = (ClaimKind.INTERVAL, ClaimKind.UPDATE, ClaimKind.ATTESTATION)
-    games = reader.state.games.items()
-    return [number for number, g in sorted(games) if g.ref.kind in kinds and g.ref.outer_root == name]
-
-
-def accusations(reader: RunReader) -> Iterator[Document]:
-    """Every accusation of the run, in the order in which they came."""
-    return (accusation_document(reader, name) for name in reader.state.accusations)
+    return list(reader.shelves.games_of_accusation[name])

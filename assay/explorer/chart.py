@@ -10,9 +10,22 @@ from typing import Final
 
 from assay.explorer.losses import Point
 
-WIDTH: Final = 720
-HEIGHT: Final = 320
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 36
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A drawing for a width of the window, in pixels at the scale at which its text has its own size; `labels` points
+    and steps are written out at most. The page shows the one that its width has room for."""
+
+    name: str
+    width: int
+    height: int
+    labels: int
+
+
+WIDE: Final = Size("wide", 720, 320, 12)
+NARROW: Final = Size("narrow", 268, 250, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +43,9 @@ class Scale:
         return self.start + (value - self.low) / span * (self.end - self.start)
 
 
-def loss_chart(points: Sequence[Point], letter_entropy: float | None, steps_per_round: int) -> str | None:
+def loss_chart(
+    points: Sequence[Point], letter_entropy: float | None, steps_per_round: int, size: Size = WIDE
+) -> str | None:
     """The curve of every loss known so far; None while there is none."""
     known = [(p.wanted, p.loss) for p in points if p.loss is not None and math.isfinite(p.loss)]
     if not known:
@@ -38,46 +53,48 @@ def loss_chart(points: Sequence[Point], letter_entropy: float | None, steps_per_
     last = max(w.step for w, _ in known) or steps_per_round
     values = [loss for _, loss in known] + ([letter_entropy] if letter_entropy is not None else [])
     margin = (max(values) - min(values)) * 0.06 or 0.1
-    x = Scale(0, last, LEFT, WIDTH - RIGHT)
-    y = Scale(min(values) - margin, max(values) + margin, HEIGHT - BOTTOM, TOP)
-    parts = [_axes(x, y, last, steps_per_round)]
+    x = Scale(0, last, LEFT, size.width - RIGHT)
+    y = Scale(min(values) - margin, max(values) + margin, size.height - BOTTOM, TOP)
+    parts = [_axes(x, y, last, steps_per_round, size)]
     if letter_entropy is not None:
         at = y(letter_entropy)
-        parts.append(f'<line class="limit" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(f'<line class="limit" x1="{LEFT}" x2="{size.width - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
         parts.append(
-            f'<text class="limit" x="{WIDTH - RIGHT}" y="{at - 5:.1f}" text-anchor="end">'
+            f'<text class="limit" x="{size.width - RIGHT}" y="{at - 5:.1f}" text-anchor="end">'
             f"letter frequencies alone {letter_entropy:.3f}</text>"
         )
     generations = sorted((w.step, loss, w.label) for w, loss in known)
     parts.append(f'<polyline class="loss" points="{_points([(s, v) for s, v, _ in generations], x, y)}"/>')
-    for step, loss, label in generations:
+    every = -(-len(generations) // size.labels)
+    for place, (step, loss, label) in enumerate(generations):
         parts.append(
             f'<circle class="loss" cx="{x(step):.1f}" cy="{y(loss):.1f}" r="4.5">'
             f"<title>{escape(label)}: {loss:.4f} nats</title></circle>"
         )
-        parts.append(
-            f'<text class="value" x="{x(step):.1f}" y="{y(loss) + 19:.1f}" {_anchor(step, last)}>{loss:.3f}</text>'
-        )
+        if (len(generations) - 1 - place) % every == 0:
+            at = min(y(loss) + 19, size.height - BOTTOM - 4)
+            parts.append(f'<text class="value" x="{x(step):.1f}" y="{at:.1f}" {_anchor(step, last)}>{loss:.3f}</text>')
     body = "".join(parts)
     first_loss, last_loss = generations[0][1], generations[-1][1]
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="Validation loss from {first_loss:.3f} to '
-        f'{last_loss:.3f} nats per character">{body}</svg>'
-    )
+    label = f"Validation loss from {first_loss:.3f} to {last_loss:.3f} nats per character"
+    box = f'class="{size.name}" viewBox="0 0 {size.width} {size.height}"'
+    return f'<svg {box} role="img" aria-label="{label}">{body}</svg>'
 
 
-def _axes(x: Scale, y: Scale, last: int, steps_per_round: int) -> str:
+def _axes(x: Scale, y: Scale, last: int, steps_per_round: int, size: Size) -> str:
     parts = []
     for value in _ticks(y.low, y.high):
         at = y(value)
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(f'<line class="grid" x1="{LEFT}" x2="{size.width - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
         parts.append(f'<text x="{LEFT - 7}" y="{at + 4:.1f}" text-anchor="end">{value:g}</text>')
-    every = max(1, last // steps_per_round // 12) * steps_per_round
+    every = max(1, -(-last // steps_per_round // size.labels)) * steps_per_round
     for step in range(0, last + 1, every):
         at = x(step)
-        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-        parts.append(f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 16}" {_anchor(step, last)}>{step}</text>')
-    parts.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2:.0f}" y="{HEIGHT - 4}" text-anchor="middle">inner steps</text>')
+        parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{size.height - BOTTOM}"/>')
+        parts.append(f'<text x="{at:.1f}" y="{size.height - BOTTOM + 16}" {_anchor(step, last)}>{step}</text>')
+    parts.append(
+        f'<text x="{(LEFT + size.width - RIGHT) / 2:.0f}" y="{size.height - 4}" text-anchor="middle">inner steps</text>'
+    )
     return "".join(parts)
 
 

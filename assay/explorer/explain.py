@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Final
 
 from assay.explorer.answers import answer, no, not_yet, standing, yes
 from assay.explorer.audit_documents import accusation_document, finding_document, ticket_document
@@ -29,6 +30,10 @@ ACCUSATION_TEXTS = {
     AccusationStatus.LAPSED: "It lapsed without a game: its accuser was fined, unless the run was stopped before.",
     AccusationStatus.EXCUSED: "The accused was convicted elsewhere, so no game could open.",
 }
+
+
+EXPLAINED: Final = 100
+"""So many commitments of an address are explained, the newest."""
 
 
 def explain(reader: RunReader, name: str) -> Document:
@@ -230,11 +235,10 @@ def explain_actor(reader: RunReader, who: Address) -> Document:
     actor = actor_document(reader, who)
     answers = [yes("known", f"Its role in this run: {actor['role']}." if actor["role"] != "-" else "It took part.")]
     stakes = stakes_of(reader, who)
-    mine = {document["tenure"] for document in stakes["tenures"]}
-    for (round_, seat), work in sorted(reader.state.works.items()):
-        if work.tenure in mine:
-            about = {"about": f"round {round_}, seat {seat}"}
-            answers += [answer | about for answer in explain_work(reader, work)["answers"][1:]]
+    works = [work for document in stakes["tenures"] for work in reader.shelves.works_of_tenure[document["tenure"]]]
+    for work in sorted(works, key=lambda work: (work.round, work.seat))[-EXPLAINED:]:
+        about = {"about": f"round {work.round}, seat {work.seat}"}
+        answers += [answer | about for answer in explain_work(reader, work)["answers"][1:]]
     for document in stakes["tickets"]:
         about = {"about": f"ticket {document['ticket']}"}
         answers += [a | about for a in explain_ticket(reader, TicketId(document["ticket"]))["answers"]]

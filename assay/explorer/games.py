@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from assay.bundle.words import family_text, ref_text
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.reader import RunReader
@@ -16,6 +14,7 @@ def game_document(reader: RunReader, game: GameRecord) -> Document:
     """A dispute in figures."""
     hashes = list(dict.fromkeys([game.opened_tx, *(m.tx_hash for m in game.moves)]))
     gas = [reader.gas_of(tx) for tx in hashes]
+    known = [used for used in gas if used is not None]
     verdict = game.verdict
     charter = reader.run.charter
     return {
@@ -33,7 +32,7 @@ def game_document(reader: RunReader, game: GameRecord) -> Document:
         "bond": wei(charter.economics.challenge_bond),
         "selections": _selections(game),
         "transactions": len(hashes),
-        "gas": sum(gas),
+        "gas": sum(known) if len(known) == len(gas) else None,
         "gas_last": gas[-1],
         "verdict": None
         if verdict is None
@@ -61,8 +60,3 @@ def _selections(game: GameRecord) -> int:
     if game.outcome is Outcome.DEFAULT:
         moves = moves[:-1]
     return sum(m.mover == game.challenger for m in moves)
-
-
-def games(reader: RunReader) -> Iterator[Document]:
-    """Every dispute of the run."""
-    return (game_document(reader, game) for _, game in sorted(reader.state.games.items()))

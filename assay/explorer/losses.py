@@ -71,6 +71,8 @@ class Losses:
         self._thread: threading.Thread | None = None
         self.reason: str | None = None
         """Why there is no curve; None while nothing is wrong."""
+        self.version = 0
+        """Counts what became known."""
         self.letter_entropy: float | None = None
         """What letter frequencies alone come to, once known."""
 
@@ -95,6 +97,7 @@ class Losses:
             weigh, self.letter_entropy = self._make()
         except (AssayError, ImportError) as error:
             self.reason = error.explain() if isinstance(error, AssayError) else "torch is not installed."
+            self.version += 1
             return
         while True:
             with self._lock:
@@ -110,6 +113,7 @@ class Losses:
             else:
                 with self._lock:
                     self._known[wanted.root] = loss
+            self.version += 1
 
 
 def losses_of(reader: RunReader) -> Losses:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from assay.protocol.rounds.escrow import ESCROW_LOCK
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest
-from assay_ledger.bindings import duties, escrow, grants, payments, revenue, shares, tickets, vault
+from assay_ledger.bindings import escrow, grants, payments, revenue, shares, tickets, vault
 from assay_ledger.contract import Event
 from assay_ledger.rounds.run import Run
 
@@ -58,8 +58,6 @@ class Money:
         """Of every ticket that was ever registered."""
         self.fines: Counter[TicketId] = Counter()
         """What fines took of each ticket."""
-        self.duty_fines: list[duties.DutyFined] = []
-        """Misses and absences that were proven."""
         self.leaving_after: dict[Address, int] = {}
         """The chain time, in seconds, after which an account may withdraw what it asked out."""
         self._locks: dict[bytes, tuple[Address, int]] = {}
@@ -67,12 +65,9 @@ class Money:
         """What the escrow's next payment is for: the vault moves it after the event that says so."""
         self._taker: Account | None = None
         """Who was paid by the escrow last: a finding says what was left for it, after its wage has moved."""
+        self.people: list[Address] = []
+        """Addresses that are no contracts of the run, in the order in which they came."""
         self._modules = {contract.address for contract in run.all_contracts().values()}
-
-    @property
-    def people(self) -> list[Address]:
-        """Addresses that are no contracts of the run, sorted."""
-        return sorted(who for who in self.accounts if who not in self._modules)
 
     def of(self, who: Address) -> Account:
         """The figures of an address; zeros for a stranger."""
@@ -110,8 +105,6 @@ class Money:
                 self.ticket_owners[event.ticket] = event.owner
             case tickets.TicketFined():
                 self.fines[event.ticket] += event.amount
-            case duties.DutyFined():
-                self.duty_fines.append(event)
             case payments.WorkPaid() | payments.FindingPaid() | payments.OpeningPaid():
                 self._settled(event)
             case grants.Credited():
@@ -126,7 +119,12 @@ class Money:
                 self._at(event.owner).claimed += event.amount
 
     def _at(self, who: Address) -> Account:
-        return self.accounts.setdefault(who, Account())
+        found = self.accounts.get(who)
+        if found is None:
+            found = self.accounts[who] = Account()
+            if who not in self._modules:
+                self.people.append(who)
+        return found
 
     def _moved(self, event: vault.Deposited | vault.ExitRequested | vault.Withdrawn) -> None:
         account = self._at(event.owner)

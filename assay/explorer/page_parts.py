@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
@@ -12,11 +12,16 @@ from fastapi.templating import Jinja2Templates
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from assay.explorer import words
+from assay.explorer.documents import Document
 from assay.explorer.reader import RunReader
+from assay.explorer.search import events_naming
 from assay.explorer.search import search as find
 from assay.protocol.errors import AssayError
 
 ROWS: Final = 100
+
+ShortText = Annotated[str, Query(max_length=200)]
+PageCursor = Annotated[int | None, Query(ge=0, lt=1 << 53)]
 
 
 class PageParts:
@@ -29,23 +34,43 @@ class PageParts:
     def _page(self, request: Request, name: str, status: int = 200, **context: Any) -> HTMLResponse:
         """A rendered template; `named` are the names of addresses."""
         run = "0x" + self._reader.run.address.hex()
-        context |= {"named": words.namer(self._reader.names), "run_address": run}
+        context |= {"named": words.namer(self._reader.names), "run_address": run, "stand": self._stand()}
         return self._templates.TemplateResponse(request, name, context, status_code=status)
 
+    def silence(self) -> str:
+        """For how long the node has been silent, in words that change seldom; empty while it answers."""
+        silent = self._reader.silent_s
+        if silent is None:
+            return ""
+        return words.span(silent - silent % (10 if silent < 120 else 60))
+
+    def _stand(self) -> Document:
+        """Up to where the run is known, and for how long its node has been silent."""
+        reader = self._reader
+        head, trouble = reader.state.head, reader.trouble
+        return {
+            "block": head.number,
+            "time": head.timestamp,
+            "silence": self.silence(),
+            "is_reading": reader.is_reading,
+            "events": len(reader.events),
+            "why": "" if trouble is None else trouble.message,
+        }
+
     def events(
-        self, request: Request, tx: str | None = None, about: str | None = None, cursor: int | None = None
+        self, request: Request, tx: ShortText | None = None, about: ShortText | None = None, cursor: PageCursor = None
     ) -> HTMLResponse:
         """Events of the run's contracts, newest first: all, those of one transaction, or those that name something."""
         with self._reader.reading() as reader:
-            rows = [row for row in reader.events if tx is None or row.tx == tx.lower()]
-            if about is not None:
-                rows = [row for row in rows if about.lower() in row.arguments.values()]
-            end = len(rows) if cursor is None else max(0, min(cursor, len(rows)))
+            wanted = tx if about is None else about
+            numbers = range(len(reader.events)) if wanted is None else events_naming(reader, wanted)
+            end = len(numbers) if cursor is None else min(cursor, len(numbers))
             start = max(0, end - ROWS)
-            shown = [(row, reader.time_of(row.block)) for row in rows[start:end][::-1]]
+            shown = [reader.events[int(number)] for number in numbers[start:end][::-1]]
+            shown = [row for row in shown if tx is None or row.tx == tx.lower()]
             return self._page(request, "events.html", events=shown, tx=tx, about=about, older=start or None)
 
-    def search(self, request: Request, q: str = Query("", max_length=200)) -> Response:
+    def search(self, request: Request, q: ShortText = "") -> Response:
         """The page of what was asked for, or a list of what it may be."""
         with self._reader.reading() as reader:
             hits = find(reader, q)
@@ -67,8 +92,12 @@ class PageParts:
         assert isinstance(error, RequestValidationError)
         if request.url.path.startswith("/api/"):
             return await request_validation_exception_handler(request, error)
-        text = "This page's address is not one: numbers are whole and digests have 64 hex digits."
-        return self._page(request, "error.html", 404, title="Not here", text=text, remedy="")
+        where = {str(each["loc"][0]) for each in error.errors()}
+        if "path" in where:
+            text = "This page's address is not one: numbers are whole, from 0 on, and digests have 64 hex digits."
+            return self._page(request, "error.html", 404, title="Not here", text=text, remedy="")
+        text = "A part of this address after the question mark has no such value: cursors are whole numbers from 0 on."
+        return self._page(request, "error.html", 422, title="Not so", text=text, remedy="Begin at the first page.")
 
     async def on_error(self, request: Request, error: Exception) -> Response:
         """The chain or the store does not answer: said in a sentence."""

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import HTTPException, Query, Request
 from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
 
 from assay.explorer.api import GetDocument
-from assay.explorer.api_parts import losses_document, page_of
+from assay.explorer.api_parts import PathNumber, losses_document, page_of
 from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document
-from assay.explorer.chart import loss_chart
+from assay.explorer.chart import NARROW, WIDE, loss_chart
 from assay.explorer.documents import hexed
 from assay.explorer.explain import explain_actor, explain_work
 from assay.explorer.games import game_document
 from assay.explorer.losses import Losses, wanted_points
 from assay.explorer.page_parts import ROWS, PageParts
-from assay.explorer.people import actor_document, actors, money_document, stakes_of
+from assay.explorer.people import actor_document, actors, member_document, money_document, stakes_of
 from assay.explorer.reader import RunReader
+from assay.explorer.search import events_naming
+from assay.explorer.story import story_document
 from assay.explorer.tables import TABLES
-from assay.explorer.work_documents import generation_document, generations, marks_of, round_document, run_document
+from assay.explorer.work_documents import (
+    generation_document,
+    generations,
+    marks_of,
+    round_document,
+    run_document,
+    work_document,
+)
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay.sponsor.model_cards import model_card
@@ -66,10 +75,12 @@ class Pages(PageParts):
     def index(self, request: Request) -> HTMLResponse:
         """Loss curve, rounds, audits, disputes, ledger."""
         with self._reader.reading() as reader:
-            curve, chart = losses_document(self._losses, lambda: wanted_points(reader)), None
+            wanted, chart, narrow = wanted_points(reader), None, None
+            curve = losses_document(self._losses, lambda: wanted)
             if self._losses is not None:
-                points = self._losses.points(wanted_points(reader))
-                chart = loss_chart(points, self._losses.letter_entropy, reader.run.charter.training.steps_per_round)
+                points, entropy = self._losses.points(wanted), self._losses.letter_entropy
+                per_round = reader.run.charter.training.steps_per_round
+                chart, narrow = (loss_chart(points, entropy, per_round, size) for size in (WIDE, NARROW))
             rounds, epochs = len(reader.state.books.commitments.rounds), len(reader.view.epochs)
             return self._page(
                 request,
@@ -78,12 +89,15 @@ class Pages(PageParts):
                 waits=waits(reader.view),
                 curve=curve,
                 chart=chart,
+                narrow=narrow,
                 generations=[generation_document(reader, g) for g in generations(reader)[-NEWEST - 1 :]],
                 rounds=[round_document(reader, Round(r)) for r in range(max(0, rounds - NEWEST), rounds)][::-1],
                 epochs=[epoch_document(reader, e) for e in range(max(0, epochs - NEWEST), epochs)][::-1],
-                accusations=[accusation_document(reader, a) for a in list(reader.state.accusations)[-ROWS:]],
-                games=[game_document(reader, g) for _, g in sorted(reader.state.games.items())[-ROWS:]],
-                actors=actors(reader),
+                accusations=[accusation_document(reader, a) for a in reader.shelves.accusations[-ROWS:]],
+                games=[game_document(reader, g) for g in reader.shelves.games[-ROWS:]],
+                actors=actors(reader, ROWS),
+                people=len(reader.money.people),
+                story=story_document(reader),
             )
 
     def run(self, request: Request) -> HTMLResponse:
@@ -94,21 +108,21 @@ class Pages(PageParts):
     def money(self, request: Request) -> HTMLResponse:
         """Escrow, payments, bounties, grants, revenue."""
         with self._reader.reading() as reader:
-            return self._page(request, "money.html", money=money_document(reader), actors=actors(reader))
+            return self._page(request, "money.html", money=money_document(reader), actors=actors(reader, ROWS))
 
     def card(self, request: Request) -> HTMLResponse:
         """The model card."""
         with self._reader.reading() as reader:
             return self._page(request, "card.html", card=model_card(reader.view).to_json())
 
-    def round(self, request: Request, number: int) -> HTMLResponse:
+    def round(self, request: Request, number: PathNumber) -> HTMLResponse:
         """One round."""
         with self._reader.reading() as reader:
             document = self._get.round(number)
             games = [game_document(reader, reader.state.games[g]) for g in document["games"]]
             return self._page(request, "round.html", round=document, games=games, now=reader.state.head.timestamp)
 
-    def commitment(self, request: Request, number: int, seat: int) -> HTMLResponse:
+    def commitment(self, request: Request, number: PathNumber, seat: PathNumber) -> HTMLResponse:
         """What a seat committed to, and who audited it."""
         with self._reader.reading() as reader:
             document = self._get.commitment(number, seat)
@@ -120,7 +134,7 @@ class Pages(PageParts):
                     marks, why = marks_of(reader, work), ""
                 except UnavailableError as error:
                     why = error.explain()
-            found = [r for r in reader.state.attestations.values() if (r.round, r.seat) == (work.round, work.seat)]
+            found = reader.shelves.findings_of_work[work.round, work.seat]
             return self._page(
                 request,
                 "commitment.html",
@@ -133,26 +147,28 @@ class Pages(PageParts):
                 games=[game_document(reader, reader.state.games[g]) for g in document["games"]],
             )
 
-    def generation(self, request: Request, number: int) -> HTMLResponse:
+    def generation(self, request: Request, number: PathNumber) -> HTMLResponse:
         """A merge."""
         with self._reader.reading() as reader:
             document = self._get.generation(number)
             games = [game_document(reader, reader.state.games[g]) for g in document["games"]]
             return self._page(request, "generation.html", g=document, games=games)
 
-    def tenure(self, request: Request, number: int) -> HTMLResponse:
+    def tenure(self, request: Request, number: PathNumber) -> HTMLResponse:
         """A seat's holder."""
         with self._reader.reading() as reader:
-            works = [w for _, w in sorted(reader.state.works.items()) if w.tenure == number]
-            commitments = [self._get.commitment(int(w.round), int(w.seat)) for w in works]
-            return self._page(request, "tenure.html", t=self._get.tenure(number), commitments=commitments)
+            document = self._get.tenure(number)
+            works = reader.shelves.works_of_tenure[number]
+            commitments = [work_document(reader, work) for work in works[-ROWS:]][::-1]
+            more = len(works) > ROWS
+            return self._page(request, "tenure.html", t=document, commitments=commitments, more=more)
 
-    def ticket(self, request: Request, number: int) -> HTMLResponse:
+    def ticket(self, request: Request, number: PathNumber) -> HTMLResponse:
         """An auditor's stake."""
         with self._reader.reading() as reader:
             document = self._get.ticket(number)
-            mine = [r for r in reader.state.attestations.values() if r.ticket == number]
-            names = [*document["accuses"], *document["accused"]]
+            mine = reader.shelves.findings_of_ticket[number][-ROWS:][::-1]
+            names = [*document["accuses"], *document["accused"]][-ROWS:]
             return self._page(
                 request,
                 "ticket.html",
@@ -161,12 +177,12 @@ class Pages(PageParts):
                 accusations=[self._get.accusation(name) for name in names],
             )
 
-    def epoch(self, request: Request, number: int) -> HTMLResponse:
+    def epoch(self, request: Request, number: PathNumber) -> HTMLResponse:
         """A turn of the audits."""
         with self._reader.reading():
             return self._page(request, "epoch.html", e=self._get.epoch(number))
 
-    def findings(self, request: Request, cursor: int = Query(0, ge=0)) -> HTMLResponse:
+    def findings(self, request: Request, cursor: Annotated[int, Query(ge=0, lt=1 << 53)] = 0) -> HTMLResponse:
         """Every finding, page by page."""
         with self._reader.reading() as reader:
             page = page_of(reader, TABLES["findings"], cursor, ROWS)
@@ -194,7 +210,7 @@ class Pages(PageParts):
             games = [game_document(reader, reader.state.games[g]) for g in document["games"]]
             return self._page(request, "accusation.html", a=document, games=games)
 
-    def game(self, request: Request, number: int) -> HTMLResponse:
+    def game(self, request: Request, number: PathNumber) -> HTMLResponse:
         """One dispute, step by step."""
         with self._reader.reading() as reader:
             now = reader.state.head.timestamp
@@ -209,15 +225,14 @@ class Pages(PageParts):
                 who = Address(b"")
             if len(who) != 20:
                 raise HTTPException(404, "An address is 0x and 40 hex digits.")
-            mine = [row for row in reader.events if address.lower() in map(str, row.arguments.values())]
-            games = [g for g in reader.state.games.values() if who in (g.defender, g.challenger)]
+            mine = events_naming(reader, who.hex())
             return self._page(
                 request,
                 "actor.html",
                 actor=actor_document(reader, who),
                 stakes=stakes_of(reader, who),
                 answers=explain_actor(reader, who)["answers"],
-                games=[game_document(reader, g) for g in games],
-                events=mine[-ROWS:][::-1],
+                member=member_document(reader, who),
+                events=[reader.events[int(number)] for number in mine[-ROWS:][::-1]],
                 more=len(mine) > ROWS,
             )

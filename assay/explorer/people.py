@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import islice
+from typing import Final
 
-from assay.explorer.audit_documents import owner_of, ticket_document, ticket_numbers
+from assay.explorer.audit_documents import accusation_document, finding_document, ticket_document, ticket_numbers
 from assay.explorer.documents import Document, hexed, wei
+from assay.explorer.games import game_document
 from assay.explorer.reader import RunReader
-from assay.explorer.work_documents import tenure_document
+from assay.explorer.work_documents import tenure_document, work_document
 from assay.protocol.rounds.ids import tenure_lock
 from assay.protocol.rounds.ticket_types import ticket_lock
-from assay.protocol.types import Address
+from assay.protocol.types import Address, Digest
+from assay_ledger.rounds.money_records import GrantRecord
 
 # --- people
 
@@ -24,6 +27,7 @@ def actor_document(reader: RunReader, who: Address) -> Document:
         "name": reader.names.get(who),
         "role": " and ".join(roles_of(reader, who)) or "-",
         **figures,
+        "earned": wei(reader.money.of(who).earned),
     }
 
 
@@ -31,48 +35,82 @@ def roles_of(reader: RunReader, who: Address) -> list[str]:
     """What an address is in this run: it may be several things at once."""
     state = reader.state
     found = []
-    if any(t.holder == who for t in state.books.tenures.tenures.values()):
+    if who in reader.shelves.tenures_of:
         found.append("solver")
-    if who in reader.money.ticket_owners.values():
+    if who in reader.shelves.tickets_of:
         found.append("auditor")
     if who == reader.run.charter.sponsor:
         found.append("sponsor")
     elif who in state.money.funded:
         found.append("funder")
-    if not found and any(who == g.challenger for g in state.games.values()):
+    if not found and any(who == game.challenger for game in reader.shelves.games_of.get(who, ())):
         found.append("challenger")
     return found or (["owner"] if reader.money.of(who).shares else [])
 
 
-def actors(reader: RunReader) -> list[Document]:
-    """Everybody who has or had money in the run: solvers, auditors, then the rest."""
-    found = [actor_document(reader, who) for who in reader.money.people]
+def actors(reader: RunReader, most: int | None = None) -> list[Document]:
+    """Everybody who has or had money in the run, or those who came first: solvers, auditors, then the rest."""
+    found = [actor_document(reader, who) for who in reader.money.people[:most]]
     order = ("solver", "auditor", "sponsor")
     first = {d["address"]: next((k for k, role in enumerate(order) if role in d["role"]), 3) for d in found}
     return sorted(found, key=lambda d: (first[d["address"]], d["name"] or "", d["address"]))
 
 
-def tickets(reader: RunReader) -> Iterator[Document]:
-    """Every ticket of the run."""
-    return (ticket_document(reader, number) for number in ticket_numbers(reader))
-
-
 def stakes_of(reader: RunReader, who: Address) -> Document:
     """The seats and tickets of an address."""
-    held = sorted(n for n, t in reader.state.books.tenures.tenures.items() if t.holder == who)
-    mine = [n for n in ticket_numbers(reader) if owner_of(reader, n) == who]
+    shelves = reader.shelves
     return {
-        "tenures": [tenure_document(reader, n) for n in held],
-        "tickets": [ticket_document(reader, n) for n in mine],
+        "tenures": [tenure_document(reader, n) for n in sorted(shelves.tenures_of.get(who, ()))],
+        "tickets": [ticket_document(reader, n) for n in sorted(shelves.tickets_of.get(who, ()))],
+    }
+
+
+LATEST: Final = 50
+"""So many of each are shown of a member; the lists have all."""
+
+
+def member_document(reader: RunReader, who: Address) -> Document:
+    """Everything that a page shows of a member: what it staked, did, earned and lost, the newest of each."""
+    shelves, state = reader.shelves, reader.state
+    tenures, tickets = shelves.tenures_of[who], shelves.tickets_of[who]
+    works = [work for number in tenures for work in shelves.works_of_tenure[number]]
+    findings = [found for number in tickets for found in shelves.findings_of_ticket[number]]
+    made = [name for number in tickets for name in shelves.accusations_by_ticket[number]]
+    accused = [name for work in works for name in shelves.accusations_against[work.digest]]
+    accused += [name for number in tickets for name in shelves.accused_tickets[number]]
+    games = shelves.games_of[who]
+    vesting = [(name, state.money.vesting[name]) for name in shelves.grants_of[who] if name in state.money.vesting]
+    lost = [game for game in games if game.verdict is not None and game.verdict.loser == who]
+    return {
+        "rounds": len({work.round for work in works}),
+        "works": len(works),
+        "commitments": [work_document(reader, work) for work in works[-LATEST:]][::-1],
+        "findings": [finding_document(reader, found) for found in findings[-LATEST:]][::-1],
+        "found": len(findings),
+        "accusations": [accusation_document(reader, name) for name in [*made, *accused][-LATEST:]],
+        "games": [game_document(reader, game) for game in games[-LATEST:]],
+        "convictions": [game_document(reader, game) for game in lost],
+        "grants": [grant_document(name, grant) for name, grant in vesting[-LATEST:]],
+        "locks": len(reader.money.locks_of(who)),
     }
 
 
 # --- money
 
 
+GRANTS_SHOWN: Final = 200
+"""Every piece of work leaves a grant: the newest are shown, the others counted."""
+
+
+def grant_document(name: Digest, grant: GrantRecord) -> Document:
+    """Shares that somebody will have."""
+    return {"id": hexed(name), "owner": hexed(grant.owner), "amount": wei(grant.amount), "vests_at": grant.vests_at}
+
+
 def money_document(reader: RunReader) -> Document:
     """Where the run's money is and went: escrow, payments, pots of convictions, shares that vest, revenue."""
     money, books = reader.state.money, reader.money
+    newest = list(islice(reversed(money.vesting.items()), GRANTS_SHOWN))
     whose = {tenure_lock(number): ("tenure", number) for number in reader.state.books.tenures.tenures}
     whose |= {ticket_lock(number): ("ticket", int(number)) for number in ticket_numbers(reader)}
     return {
@@ -100,10 +138,8 @@ def money_document(reader: RunReader) -> Document:
             }
             for lock, pot in money.pots.items()
         ],
-        "grants": [
-            {"id": hexed(name), "owner": hexed(g.owner), "amount": wei(g.amount), "vests_at": g.vests_at}
-            for name, g in money.vesting.items()
-        ],
+        "grants": [grant_document(name, grant) for name, grant in newest],
+        "grants_more": len(money.vesting) - len(newest),
         "burned": wei(books.burned),
         "revenue": wei(books.revenue),
     }

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 from assay.explorer.audit_documents import accused_text
 from assay.explorer.documents import hexed
-from assay.explorer.reader import EventRow, RunReader
+from assay.explorer.names import names_in
+from assay.explorer.reader import RunReader
 from assay.explorer.work_documents import generations
+from assay_ledger.bindings import attestations, commitments, duties, game
+from assay_ledger.bindings import generations as merges
+from assay_ledger.contract import Event
 
 LEAST_DIGITS: Final = 6
 MAX_HITS: Final = 50
 MAX_QUERY: Final = 200
+EVENTS_READ: Final = 400
+"""The newest and the oldest events of a name that are looked through for what it is."""
 
-_WORDS = re.compile(r"(game|dispute|round|generation|tenure|ticket|epoch)?\s*#?\s*(\d{1,9})", re.IGNORECASE)
+_WORDS = re.compile(r"(game|dispute|round|generation|tenure|ticket|epoch)?\s*#?\s*([0-9]{1,9})", re.IGNORECASE)
 _HEX = re.compile(r"(?:0x)?([0-9a-f]{6,128})", re.IGNORECASE)
 
 
@@ -28,42 +34,25 @@ class Hit:
     what: str
 
 
-class Directory:
-    """Everything that has a name in hex, and where it is shown; the most telling place of each first."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, list[Hit]] = {}
-
-    def add(self, name: bytes | str, url: str, what: str) -> None:
-        """A thing of this name is shown there too."""
-        text = (name.hex() if isinstance(name, bytes) else name.removeprefix("0x")).lower()
-        hits = self.found.setdefault(text, [])
-        if len(hits) < MAX_HITS and url not in {h.url for h in hits}:
-            hits.append(Hit(url, what))
-
-    def add_events(self, events: Sequence[EventRow]) -> None:
-        """Transactions, and whatever else events name (a lock, a root, an account): found where it is named."""
-        for row in events:
-            self.add(row.tx, f"/events?tx={row.tx}", f"a transaction of block {row.block}")
-        for value in {v for row in events for v in row.arguments.values() if is_name(v)}:
-            if value.removeprefix("0x") not in self.found:
-                self.add(value, f"/events?about={value}", "named in events")
-
-
 def search(reader: RunReader, query: str) -> list[Hit]:
-    """Where the thing that a query names is shown; empty when nothing has that name."""
+    """Where the thing that a query names is shown, the most telling place first; empty when nothing has that name."""
     query = query.strip()[:MAX_QUERY]
     if match := _WORDS.fullmatch(query):
         return _numbered(reader, (match[1] or "").lower(), int(match[2]))
     if match := _HEX.fullmatch(query):
         wanted = match[1].lower()
-        found = _directory(reader)
-        if wanted in found:
-            return found[wanted]
-        near = [hit for name in sorted(found) if name.startswith(wanted) for hit in found[name]]
-        return near[:MAX_HITS]
+        exact = [hit for name, hit in _named(reader, wanted) if name == wanted]
+        return _distinct(exact or [hit for _, hit in _named(reader, wanted)])
     who = [who for who, name in reader.names.items() if name == query]
     return [Hit(f"/actors/{hexed(w)}", query) for w in who]
+
+
+def events_naming(reader: RunReader, name: str) -> Sequence[int]:
+    """Numbers of the events that name this, in the order of the chain; of strangers to eight of its bytes too."""
+    match = _HEX.fullmatch(name)
+    if match is None or len(match[1]) not in (40, 64):
+        return ()
+    return cast(Sequence[int], reader.event_names.starting(match[1].lower()))
 
 
 def _numbered(reader: RunReader, noun: str, number: int) -> list[Hit]:
@@ -84,62 +73,92 @@ def _numbered(reader: RunReader, noun: str, number: int) -> list[Hit]:
     ]
 
 
-def _directory(reader: RunReader) -> dict[str, list[Hit]]:
-    """Everything that has a name in hex."""
-    directory, run, state = Directory(), reader.run, reader.state
-    add, charter = directory.add, run.charter
-    for who in reader.money.people:
-        add(who, f"/actors/{hexed(who)}", reader.names.get(who, "an account"))
+def _named(reader: RunReader, wanted: str) -> Iterator[tuple[str, Hit]]:
+    """Names that begin so, and where each is shown."""
+    yield from ((name, hit) for name, hit in _of_run(reader) if name.startswith(wanted))
+    numbers = reader.event_names.starting(wanted)
+    some = numbers if len(numbers) <= 2 * EVENTS_READ else [*numbers[:EVENTS_READ], *numbers[-EVENTS_READ:]]
+    for number in map(int, some):
+        event, tx = reader.events.event(number), reader.events.transaction(number)
+        if tx.hex().startswith(wanted):
+            yield from ((tx.hex(), hit) for hit in _of_transaction(reader, event, tx))
+        names = {name.hex() for name in names_in(event)}
+        made = list(_places(event, reader))
+        names |= {name.hex() for name, _ in made}
+        for name in sorted(name for name in names if name.startswith(wanted)):
+            if len(name) == 40:
+                who = reader.names.get(bytes.fromhex(name), "an account")  # type: ignore[call-overload]
+                yield name, Hit(f"/actors/0x{name}", who)
+            found = [hit for digest, hit in made if digest.hex() == name]
+            yield from ((name, hit) for hit in found or [Hit(f"/events?about=0x{name}", "named in events")])
+
+
+def _distinct(hits: list[Hit]) -> list[Hit]:
+    """Each place once, pages before lists of events."""
+    found = {hit.url: hit for hit in hits}
+    places = [hit for url, hit in found.items() if not url.startswith("/events")]
+    lists = [hit for url, hit in found.items() if url.startswith("/events?tx=") or not places]
+    return [*places, *(hit for hit in lists if hit.url.startswith("/events"))][:MAX_HITS]
+
+
+def _of_run(reader: RunReader) -> Iterator[tuple[str, Hit]]:
+    """Names that stand in the charter."""
+    run, charter = reader.run, reader.run.charter
     for title, contract in run.all_contracts().items():
-        add(contract.address, "/run", f"the run's {title} contract")
-    add(run.address, "/run", "the run's charter")
-    add(run.run_id, "/run", "the run's identity")
+        yield contract.address.hex(), Hit("/run", f"the run's {title} contract")
+    yield run.address.hex(), Hit("/run", "the run's charter")
+    yield run.run_id.hex(), Hit("/run", "the run's identity")
     for title, program in charter.programs.items():
-        add(program.root, "/run", f"the {title} program")
-    add(charter.training.data, "/run", "the data")
-    _add_work(reader, directory)
-    for name, record in state.attestations.items():
-        where = f"ticket {record.ticket} about seat {record.seat} in round {record.round}"
-        add(name, f"/findings/{hexed(name)}", f"a finding of {where}")
-        add(record.tx_hash, f"/epochs/{record.epoch}", f"an opening of epoch {record.epoch}")
-        for accumulator in record.finding.accumulators:
-            add(accumulator, f"/findings/{hexed(name)}", f"an accumulator of {where}")
-    for name, accusation in state.accusations.items():
-        by = state.attestations[accusation.by]
-        what = accused_text(accusation.is_work, by.round, int(by.seat))
-        add(name, f"/accusations/{hexed(name)}", f"an accusation of {what}")
-    for number, epoch in enumerate(reader.view.epochs):
-        if epoch.seed is not None:
-            add(epoch.seed, f"/epochs/{number}", f"the seed of epoch {number}")
-    for game_id, game in sorted(state.games.items()):
-        add(game.claim_id, f"/games/{game_id}", f"the claim of game {game_id}")
-        for move in game.moves:
-            add(move.tx_hash, f"/games/{game_id}", f"a transaction of game {game_id}")
-    directory.add_events(reader.events)
-    return directory.found
+        yield program.root.hex(), Hit("/run", f"the {title} program")
+    yield charter.training.data.hex(), Hit("/run", "the data")
+    yield run.facts.genesis.hex(), Hit("/generations/0", "the genesis")
+    yield charter.training.parameters.hex(), Hit("/generations/0", "the parameters at genesis")
 
 
-def _add_work(reader: RunReader, directory: Directory) -> None:
-    add, state = directory.add, reader.state
-    training = reader.run.charter.training
-    add(reader.run.facts.genesis, "/generations/0", "the genesis")
-    add(training.parameters, "/generations/0", "the parameters at genesis")
-    for (round_, seat), work in sorted(state.works.items()):
-        url, where = f"/commitments/{round_}/{seat}", f"seat {seat} in round {round_}"
-        add(work.digest, url, f"the commitment of {where}")
-        add(work.tx_hash, url, f"the commitment of {where}")
-        add(work.work.update, url, f"the update of {where}")
-        add(work.work.marks, url, f"the marks of progress of {where}")
-        for end in work.work.ends:
-            add(end, url, f"a list of the last state of {where}")
-    for generation, root in sorted({(o.generation, o.root) for o in state.openings.values()}):
-        url = f"/generations/{generation}"
-        add(root, url, f"a root of generation {generation}")
-        if (lists := reader.view.lists(generation, root)) is not None:
-            add(lists.parameters, url, f"parameters of generation {generation}")
-            add(lists.momentum, url, f"the momentum of generation {generation}")
+def _of_transaction(reader: RunReader, event: Event, tx: bytes) -> Iterator[Hit]:
+    if tx in reader.shelves.game_of_tx:
+        number = reader.shelves.game_of_tx[tx]
+        yield Hit(f"/games/{number}", f"a transaction of game {number}")
+    match event:
+        case commitments.WorkCommitted():
+            where = f"seat {event.seat} in round {event.round}"
+            yield Hit(f"/commitments/{event.round}/{event.seat}", f"the commitment of {where}")
+        case attestations.Attested():
+            yield Hit(f"/epochs/{event.epoch}", f"an opening of epoch {event.epoch}")
+    yield Hit(f"/events?tx={hexed(tx)}", "a transaction")
 
 
-def is_name(value: object) -> bool:
-    """Is an event's argument a digest or an address?"""
-    return isinstance(value, str) and value.startswith("0x") and len(value) in (42, 66)
+# --- what an event's names are, and where each is shown
+
+
+def _places(event: Event, reader: RunReader) -> Iterator[tuple[bytes, Hit]]:
+    match event:
+        case commitments.WorkCommitted():
+            yield from _of_work(event, reader)
+        case merges.RootOpened():
+            url, of = f"/generations/{event.generation}", f"generation {event.generation}"
+            yield event.root, Hit(url, f"a root of {of}")
+            yield event.parameters, Hit(url, f"parameters of {of}")
+            yield event.momentum, Hit(url, f"the momentum of {of}")
+        case attestations.Attested():
+            where = f"ticket {event.ticket} about seat {event.seat} in round {event.round}"
+            url = f"/findings/{hexed(event.attestation)}"
+            yield event.attestation, Hit(url, f"a finding of {where}")
+            yield from ((word, Hit(url, f"an accumulator of {where}")) for word in event.finding.accumulators)
+        case attestations.Accused():
+            by = reader.state.attestations[event.attestation]
+            what = f"an accusation of {accused_text(event.is_work, by.round, int(by.seat))}"
+            yield event.id, Hit(f"/accusations/{hexed(event.id)}", what)
+        case duties.EpochBegan():
+            yield event.seed, Hit(f"/epochs/{event.epoch}", f"the seed of epoch {event.epoch}")
+        case game.GameOpened():
+            yield event.claim_id, Hit(f"/games/{event.game_id}", f"the claim of game {event.game_id}")
+
+
+def _of_work(event: commitments.WorkCommitted, reader: RunReader) -> Iterator[tuple[bytes, Hit]]:
+    where, work = f"seat {event.seat} in round {event.round}", event.work
+    url = f"/commitments/{event.round}/{event.seat}"
+    yield reader.state.works[event.round, event.seat].digest, Hit(url, f"the commitment of {where}")
+    yield work.update, Hit(url, f"the update of {where}")
+    yield work.marks, Hit(url, f"the marks of progress of {where}")
+    yield from ((end, Hit(url, f"a list of the last state of {where}")) for end in work.ends)

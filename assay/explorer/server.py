@@ -19,14 +19,17 @@ from assay_ledger.store.blobs import ArtifactStore
 
 START_LIMIT_S: Final = 20.0
 
+FIRST_S: Final = 3.0
+"""So long the first reading is waited for, so that whoever looks at once finds a run that is read already."""
+
 
 class Server:
     """A running explorer; `url` is its first page. Ends with `close`, or with the process."""
 
-    def __init__(self, server: uvicorn.Server, listener: socket.socket, host: str) -> None:
+    def __init__(self, server: uvicorn.Server, listener: socket.socket, host: str, reader: RunReader) -> None:
         self.port: int = listener.getsockname()[1]
         self.url = f"http://{host}:{self.port}/"
-        self._server = server
+        self._server, self._reader = server, reader
         self._thread = threading.Thread(target=server.run, args=([listener],), name="explorer", daemon=True)
         self._thread.start()
 
@@ -36,6 +39,7 @@ class Server:
 
     def close(self) -> None:
         """Ends the server within a few seconds; open streams are cut."""
+        self._reader.stop()
         self._server.should_exit = True
         self._thread.join(timeout=2.0)
         self._server.force_exit = True
@@ -60,6 +64,19 @@ def serve(
 
     Raises ConfigError (PortInUse), UnavailableError (ServiceFailed).
     """
+    listener = _listen(host, port)
+    reader = RunReader(run, store, names)
+    reader.follow()
+    reader.wait_first(FIRST_S)
+    return _start(reader, listener, host)
+
+
+def serve_reader(reader: RunReader, port: int = 0, *, host: str = "127.0.0.1") -> Server:
+    """The same for a reader that follows its run already."""
+    return _start(reader, _listen(host, port), host)
+
+
+def _listen(host: str, port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -71,9 +88,13 @@ def serve(
             code="PortInUse",
             remedy="Name another port, or 0 for a free one.",
         ) from None
-    app = make_app(RunReader(run, store, names))
+    return listener
+
+
+def _start(reader: RunReader, listener: socket.socket, host: str) -> Server:
+    app = make_app(reader)
     config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
-    started = Server(uvicorn.Server(config), listener, host)
+    started = Server(uvicorn.Server(config), listener, host, reader)
     ready = threading.Event()
     for _ in range(int(START_LIMIT_S / 0.05)):
         if started._server.started or not started._thread.is_alive():

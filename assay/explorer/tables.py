@@ -1,49 +1,61 @@
-"""Everything that is listed of a run, by name, in an order that only grows; and as flat rows of CSV."""
+"""Everything that is listed of a run, by name, in an order that only grows; and as flat rows of CSV.
+
+A table knows how long it is and makes the rows that are asked for, so that a page of a long one costs what it shows.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from assay.explorer.audit_documents import accusations, epochs, findings
+from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document, ticket_document
 from assay.explorer.documents import Document
-from assay.explorer.games import games
-from assay.explorer.people import actors, tickets
+from assay.explorer.games import game_document
+from assay.explorer.people import actor_document
 from assay.explorer.reader import RunReader
-from assay.explorer.work_documents import generation_document, generations, round_document, tenures, works
+from assay.explorer.work_documents import generation_document, generations, round_document, tenure_document
+from assay.explorer.work_documents import work_document as commitment_document
+from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Round
 
 
-def rounds(reader: RunReader) -> Iterator[Document]:
-    """Every round of the run."""
-    return (round_document(reader, Round(number)) for number in range(len(reader.state.books.commitments.rounds)))
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """A list of documents: how many there are, and the one at a place."""
+
+    size: Callable[[RunReader], int]
+    row: Callable[[RunReader, int], Document]
+
+    def rows(self, reader: RunReader, start: int = 0, end: int | None = None) -> Iterator[Document]:
+        """Those from a place to another, as far as there are any."""
+        size = self.size(reader)
+        return (self.row(reader, place) for place in range(min(start, size), size if end is None else min(end, size)))
 
 
-def all_generations(reader: RunReader) -> Iterator[Document]:
-    """Every generation of the run, the genesis first."""
-    return (generation_document(reader, number) for number in generations(reader))
+def _tenures(reader: RunReader) -> int:
+    return len(reader.state.books.tenures.tenures)
 
 
-def events(reader: RunReader) -> Iterator[Document]:
-    """Every event of the run's contracts, in the order of the chain."""
-    return (asdict(row) for row in reader.events)
-
-
-TABLES: Final[dict[str, Callable[[RunReader], Iterable[Document]]]] = {
-    "rounds": rounds,
-    "commitments": works,
-    "generations": all_generations,
-    "tenures": tenures,
-    "tickets": tickets,
-    "epochs": epochs,
-    "findings": findings,
-    "accusations": accusations,
-    "games": games,
-    "actors": actors,
-    "events": events,
+TABLES: Final[dict[str, ListedTable]] = {
+    "rounds": ListedTable(lambda r: len(r.state.books.commitments.rounds), lambda r, k: round_document(r, Round(k))),
+    "commitments": ListedTable(lambda r: len(r.shelves.works), lambda r, k: commitment_document(r, r.shelves.works[k])),
+    "generations": ListedTable(lambda r: len(generations(r)), generation_document),
+    # Tenures and tickets are numbered from 1.
+    "tenures": ListedTable(_tenures, lambda r, k: tenure_document(r, k + 1)),
+    "tickets": ListedTable(
+        lambda r: len(r.state.books.registry.anchors), lambda r, k: ticket_document(r, TicketId(k + 1))
+    ),
+    "epochs": ListedTable(lambda r: len(r.view.epochs), epoch_document),
+    "findings": ListedTable(lambda r: len(r.shelves.findings), lambda r, k: finding_document(r, r.shelves.findings[k])),
+    "accusations": ListedTable(
+        lambda r: len(r.shelves.accusations), lambda r, k: accusation_document(r, r.shelves.accusations[k])
+    ),
+    "games": ListedTable(lambda r: len(r.shelves.games), lambda r, k: game_document(r, r.shelves.games[k])),
+    "actors": ListedTable(lambda r: len(r.money.people), lambda r, k: actor_document(r, r.money.people[k])),
+    "events": ListedTable(lambda r: len(r.events), lambda r, k: asdict(r.events[k])),
 }
 
 

@@ -30,6 +30,11 @@ def number(value: int) -> str:
     return f"{value:,}".replace(",", " ")
 
 
+def counted(value: int | None) -> str:
+    """A whole number that may not be known yet."""
+    return "not known yet" if value is None else number(value)
+
+
 def when(timestamp: int) -> str:
     """Chain time as a date, in UTC."""
     return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M:%S")

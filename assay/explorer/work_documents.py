@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 
 from assay.explorer.documents import Document, hexed, plain, wei
@@ -10,7 +9,7 @@ from assay.explorer.reader import RunReader
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.terms import NEVER, GenerationStatus, WorkStatus
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Address, Digest, Round
+from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.agents.money_keeper import epoch_of
 from assay_ledger.rounds.records import OpeningRecord, RunState, WorkRecord
 
@@ -24,16 +23,11 @@ def run_document(reader: RunReader) -> Document:
         "run": hexed(run.address),
         "run_id": hexed(run.run_id),
         "chain_id": run.chain.chain_id,
-        "head": {"block": state.head.number, "time": state.head.timestamp},
+        "head": {"block": state.head.number, "time": state.head.timestamp, "silent_s": reader.silent_s},
         "sponsor": hexed(c.sponsor),
         "phase": money.phase.name.lower().replace("_", " "),
         "contracts": {name: hexed(contract.address) for name, contract in run.all_contracts().items()},
-        "code": {
-            "status": reader.code.status(),
-            "digest": hexed(reader.code.digest),
-            "unknown": [found.name for found in reader.code.unknown],
-            "token": reader.code.token_words,
-        },
+        "code": code_document(reader),
         "programs": {name: hexed(program.root) for name, program in c.programs.items()},
         "genesis": hexed(run.facts.genesis),
         "data": hexed(c.training.data),
@@ -57,6 +51,15 @@ def run_document(reader: RunReader) -> Document:
     }
 
 
+def code_document(reader: RunReader) -> Document | None:
+    """What is at the run's addresses; None while the node is being asked."""
+    code = reader.code()
+    if code is None:
+        return None
+    unknown = [found.name for found in code.unknown]
+    return {"status": code.status(), "digest": hexed(code.digest), "unknown": unknown, "token": code.token_words}
+
+
 def _fields(terms: object) -> Document:
     return asdict(terms)  # type: ignore[call-overload,no-any-return]
 
@@ -78,10 +81,13 @@ def round_document(reader: RunReader, round_: Round) -> Document:
     view, money = reader.view, reader.state.money
     made = view.round_of(round_)
     counted, is_closed = _counted(reader, round_)
-    works = [work_document(reader, work) for work in view.works(round_)]
+    works = [
+        work_document(reader, work, (counted, is_closed))
+        for work in sorted(reader.shelves.works_of_round[round_], key=_seat)
+    ]
     return {
         "round": int(round_),
-        "phase": phase(reader, round_),
+        "phase": phase(reader, round_, is_closed),
         "t0": made.t0,
         "mask_at": made.mask_at,
         "commit_until": view.commit_until(round_),
@@ -105,10 +111,18 @@ def round_document(reader: RunReader, round_: Round) -> Document:
 
 def games_of_round(reader: RunReader, round_: Round) -> list[int]:
     """Games about work, findings and merges of a round."""
-    return [number for number, game in sorted(reader.state.games.items()) if game.ref.round == round_]
+    return [game.game_id for game in reader.shelves.games_of_round[round_]]
 
 
-def _counted(reader: RunReader, round_: Round) -> tuple[set[int], bool]:
+def _seat(work: WorkRecord) -> Seat:
+    return work.seat
+
+
+SeatsCounted = tuple[set[int], bool]
+"""Seats whose update counts, and whether that can change no more."""
+
+
+def _counted(reader: RunReader, round_: Round) -> SeatsCounted:
     view, found, is_closed = reader.view, set[int](), True
     for group in view.groups():
         try:
@@ -120,7 +134,7 @@ def _counted(reader: RunReader, round_: Round) -> tuple[set[int], bool]:
     return found, is_closed
 
 
-def phase(reader: RunReader, round_: Round) -> str:
+def phase(reader: RunReader, round_: Round, is_closed: bool) -> str:
     """What a round is at, in a few words."""
     view, status = reader.view, reader.view.status(round_ + 1)
     if status is GenerationStatus.CUT:
@@ -131,23 +145,22 @@ def phase(reader: RunReader, round_: Round) -> str:
         return "merged, not yet final"
     if not view.is_mask_closed(round_):
         return "training"
-    if not _counted(reader, round_)[1]:
+    if not is_closed:
         return "who holds what"
     return "merging" if view.now <= view.merge_until(round_) else "without a majority"
 
 
-def work_document(reader: RunReader, work: WorkRecord) -> Document:
-    """A commitment, and what became of it."""
+def work_document(reader: RunReader, work: WorkRecord, counted: SeatsCounted | None = None) -> Document:
+    """A commitment, and what became of it; `counted` is what its round counts, where that is known already."""
     state, view = reader.state, reader.view
     tenure = state.books.tenures.existing(work.tenure)
-    counted, is_closed = _counted(reader, work.round)
-    audits = [a for a in state.attestations.values() if (a.round, a.seat) == (work.round, work.seat)]
-    against = [name for name, a in state.accusations.items() if a.is_work and a.against == work.digest]
+    seats, is_closed = counted or _counted(reader, work.round)
+    audits = reader.shelves.findings_of_work[work.round, work.seat]
+    against = [name for name in reader.shelves.accusations_against[work.digest] if state.accusations[name].is_work]
     games = [
-        number
-        for number, game in sorted(state.games.items())
-        if game.ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE)
-        and (game.ref.round, game.ref.seat) == (work.round, work.seat)
+        game.game_id
+        for game in reader.shelves.games_of_round[work.round]
+        if game.ref.kind in (ClaimKind.INTERVAL, ClaimKind.UPDATE) and game.ref.seat == work.seat
     ]
     return {
         "round": int(work.round),
@@ -163,7 +176,7 @@ def work_document(reader: RunReader, work: WorkRecord) -> Document:
         "base": view.round_of(work.round).parent,
         "at": work.at,
         "tx": hexed(work.tx_hash),
-        "counted": int(work.seat) in counted if is_closed or int(work.seat) in counted else None,
+        "counted": int(work.seat) in seats if is_closed or int(work.seat) in seats else None,
         "convicted": any(state.games[g].convicted for g in games),
         "disputed": any(not state.games[g].is_over for g in games),
         "status": work.status.name,
@@ -172,11 +185,6 @@ def work_document(reader: RunReader, work: WorkRecord) -> Document:
         "accusations": [hexed(name) for name in against],
         "games": games,
     }
-
-
-def works(reader: RunReader) -> Iterator[Document]:
-    """Every commitment of the run."""
-    return (work_document(reader, work) for _, work in sorted(reader.state.works.items()))
 
 
 # --- generations
@@ -197,7 +205,7 @@ def generation_document(reader: RunReader, generation: int) -> Document:
         "momentum": hexed(charter.momentum) if genesis else None if lists is None else hexed(lists.momentum),
         "sealed": sum(seal is not None for seal in votes.seals.values()),
         "abstained": sorted(position for position, seal in votes.seals.items() if seal is None),
-        "openings": [] if genesis else [opening_document(reader, o) for o in view.openings(generation)],
+        "openings": [] if genesis else [opening_document(reader, o) for o in reader.shelves.openings[generation]],
         "merged_at": state.merged.get(generation),
         "final_at": state.final_at.get(generation),
         "games": [] if genesis else merge_games(reader, generation),
@@ -206,11 +214,8 @@ def generation_document(reader: RunReader, generation: int) -> Document:
 
 def merge_games(reader: RunReader, generation: int) -> list[int]:
     """Games about roots of a generation."""
-    return [
-        number
-        for number, game in sorted(reader.state.games.items())
-        if game.ref.kind is ClaimKind.OUTER and game.ref.round + 1 == generation
-    ]
+    games = reader.shelves.games_of_round[generation - 1]
+    return [game.game_id for game in games if game.ref.kind is ClaimKind.OUTER]
 
 
 def opening_document(reader: RunReader, record: OpeningRecord) -> Document:
@@ -254,9 +259,10 @@ def marks_of(reader: RunReader, work: WorkRecord) -> tuple[Digest, ...]:
     """
     from assay_ledger.store.objects import Objects
 
-    if reader.store is None:
+    store = reader.store
+    if store is None:
         return ()
-    return Objects(reader.store).marks(work.work.marks, work.work.units)
+    return reader.files.get(work.work.marks, lambda: Objects(store).marks(work.work.marks, work.work.units))
 
 
 # --- seats
@@ -266,7 +272,7 @@ def tenure_document(reader: RunReader, number: int) -> Document:
     """One holder's time in one seat."""
     books = reader.state.books
     t = books.tenures.existing(number)
-    mine = [work for work in reader.state.works.values() if work.tenure == number]
+    mine = reader.shelves.works_of_tenure[number]
     return {
         "tenure": number,
         "seat": int(t.seat),
@@ -299,8 +305,3 @@ def tenure_status(state: RunState, number: int) -> str:
     if t.suspensions:
         return "suspended"
     return "seated" if t.until == NEVER else "left"
-
-
-def tenures(reader: RunReader) -> Iterator[Document]:
-    """Every tenure of the run."""
-    return (tenure_document(reader, number) for number in sorted(reader.state.books.tenures.tenures))

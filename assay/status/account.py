@@ -48,7 +48,7 @@ def money_of(reader: RunReader, who: Address, claimable: Mapping[str, int]) -> O
         if row.contract == "challenges":
             commitment = Digest(bytes.fromhex(row.arguments["commitment"][2:]))
             if row.name == "ChallengeCommitted" and row.arguments["challenger"] == hexed(who):
-                challenges[commitment] = reader.time_of(row.block)
+                challenges[commitment] = row.time
             elif row.name == "ChallengeUncommitted":
                 challenges.pop(commitment, None)
     after = books.leaving_after.get(who, 0)

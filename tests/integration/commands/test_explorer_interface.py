@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from html import unescape
@@ -17,27 +20,32 @@ from assay.explorer import serve
 from assay.explorer.api_parts import _stream
 from assay.explorer.app import make_app
 from assay.explorer.codes import event_meaning
+from assay.explorer.lookups import Lookups
 from assay.explorer.reader import RunReader
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Wei
 from assay_ledger.rounds.run import Run
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import ETHER, SharedChain, actors_artifacts
+from tests.harness.browser import wait_for
 from tests.integration.rounds.test_index import FollowedRun
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """A run that somebody funded, with one seat and one ticket."""
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedChain]:
     with actors_artifacts(tmp_path_factory.mktemp("artifacts")):
         stage = SharedChain()
-        try:
-            begun = FollowedRun(new_whole_run(stage, tmp_path_factory.mktemp("run")))
-            begun.enrol(begun.person())
-            begun.fund(Wei(5 * ETHER))
-            yield begun.run
-        finally:
-            stage.close()
+        yield stage
+        stage.close()
+
+
+@pytest.fixture(scope="module")
+def run(shared: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run that somebody funded, with one seat and one ticket."""
+    begun = FollowedRun(new_whole_run(shared, tmp_path_factory.mktemp("run")))
+    begun.enrol(begun.person())
+    begun.fund(Wei(5 * ETHER))
+    return begun.run
 
 
 @pytest.fixture(scope="module")
@@ -116,12 +124,139 @@ def test_the_page_of_events_says_what_each_means(client: TestClient) -> None:
 @pytest.mark.parametrize(
     "path",
     ["/rounds/99", "/rounds/x", "/games/0", "/findings/0x12", "/findings/nothing", "/tickets/0", "/tenures/99",
-     "/epochs/9999", "/generations/99", "/accusations/0x12", "/actors/nobody", "/nowhere"],
+     "/epochs/9999", "/generations/99", "/accusations/0x12", "/actors/nobody", "/nowhere", "/rounds/-99",
+     "/commitments/-1/-1", "/generations/-5", "/epochs/-1", f"/rounds/{'9' * 5000}", "/games/١", "/tickets/1e9"],
 )  # fmt: skip
 def test_what_is_not_there_is_a_page_that_says_so(client: TestClient, path: str) -> None:
     answer = client.get(path)
     assert answer.status_code == 404
     assert "text/html" in answer.headers["content-type"]
+
+
+@pytest.mark.parametrize("cursor", ["-1", "9" * 400, "x", "1e3", "0x10", "", "²"])
+@pytest.mark.parametrize("page", ["/events", "/findings", "/api/v1/events", "/api/v1/csv/events.csv"])
+def test_a_cursor_that_is_none_is_refused_with_a_sentence(client: TestClient, page: str, cursor: str) -> None:
+    answer = client.get(page, params={"cursor": cursor})
+    assert answer.status_code == 422 and len(answer.text) > 20
+
+
+def test_a_cursor_beyond_the_end_shows_what_there_is(client: TestClient) -> None:
+    for page in ("/events", "/findings", "/api/v1/events", "/api/v1/csv/events.csv"):
+        assert client.get(page, params={"cursor": (1 << 31) - 1}).status_code == 200
+
+
+def test_odd_questions_are_answered_and_never_fail(client: TestClient) -> None:
+    odd = ["0" * 200, "\x00", "%", "ff" * 64, "game 999999999", "-1", "٣", "0x" + "0" * 64, "' or 1=1", "ticket 0"]
+    for text in odd:
+        for path, name in (("/search", "q"), ("/events", "tx"), ("/events", "about"), ("/api/v1/search", "q")):
+            assert client.get(path, params={name: text}).status_code < 500, (path, text)
+        assert client.get(f"/api/v1/explain/{quote(text, safe='')}").status_code < 500, text
+    assert client.get("/search", params={"q": "x" * 300}).status_code == 422
+    stream = client.get("/api/v1/stream", headers={"Last-Event-ID": b"\xb2"}, params={"after": -2})
+    assert stream.status_code == 422
+
+
+# --- following
+
+
+@pytest.fixture
+def followed(run: Run) -> Iterator[tuple[RunReader, list[float]]]:
+    """A reader that follows the run, and by how much its clock is ahead, in seconds."""
+    ahead = [0.0]
+    reader = RunReader(run, clock=lambda: time.monotonic() + ahead[0])
+    reader.follow()
+    try:
+        assert reader.wait_first(60)
+        yield reader, ahead
+    finally:
+        reader.stop()
+
+
+def test_pages_are_there_at_once_though_the_node_stands_still(
+    shared: SharedChain, followed: tuple[RunReader, list[float]]
+) -> None:
+    reader, ahead = followed
+    client = TestClient(make_app(reader))
+    assert "has not answered" not in client.get("/").text
+    shared.node.process.send_signal(signal.SIGSTOP)
+    try:
+        ahead[0] = 75.0
+        for path in ("/", "/money", "/events", "/style.css", "/api/v1/run", "/tenures/1", "/card", "/run"):
+            began = time.monotonic()
+            answer = client.get(path)
+            assert answer.status_code == 200 and time.monotonic() - began < 5.0, path
+        assert "has not answered for 1 min" in client.get("/").text
+        assert client.get("/api/v1/run").json()["head"]["silent_s"] >= 75
+    finally:
+        shared.node.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: reader.silent_s is None, 60, "the node is heard again")
+    assert "has not answered" not in client.get("/").text
+
+
+def test_new_blocks_come_without_being_asked_for(shared: SharedChain, followed: tuple[RunReader, list[float]]) -> None:
+    reader, _ = followed
+    client, before = TestClient(make_app(reader)), reader.state.head.number
+    first = client.get("/")
+    again = client.get("/", headers={"If-None-Match": first.headers["etag"]})
+    assert again.status_code == 304 and again.content == b""
+    assert again.headers["content-security-policy"] == first.headers["content-security-policy"]
+    shared.chain.rpc("evm_mine")
+    wait_for(lambda: reader.state.head.number > before, 60, "a block is read")
+    wait_for(lambda: client.get("/").headers["etag"] != first.headers["etag"], 60, "the page is new")
+
+
+def test_a_reorganization_is_read_again_behind_what_is_shown(run: Run) -> None:
+    reader = RunReader(run)
+    with reader.reading():
+        shown = reader.known
+        count = len(reader.events)
+    assert count > 0
+    reader._index.begin()
+    reader.is_following = True
+    with reader.reading():
+        assert reader.known is shown and len(reader.events) == count
+    reader._index._next, reader._index._last = run.first_block, None
+    reader._index.sync()
+    with reader.reading():
+        assert reader.known is not shown and len(reader.events) == count
+        assert reader.version > (shown.version,)
+
+
+def test_what_a_store_or_node_is_asked_for_is_asked_once_and_in_the_background() -> None:
+    asked, gate = list[str](), threading.Event()
+
+    def ask() -> str:
+        asked.append("once")
+        gate.wait(30)
+        return "the answer"
+
+    lookups = Lookups("test")
+    lookups.start()
+    try:
+        for _ in range(3):
+            with pytest.raises(UnavailableError) as caught:
+                lookups.get("key", ask)
+            assert caught.value.code == "BeingFetched"
+            assert lookups.find("key", ask) is None
+        gate.set()
+        wait_for(lambda: lookups.find("key", ask) == "the answer", 30, "the answer is there")
+        assert asked == ["once"] and lookups.version == 1
+    finally:
+        lookups.stop()
+
+
+def test_a_question_that_fails_is_a_sentence_and_the_thread_lives_on() -> None:
+    lookups = Lookups("test")
+    lookups.start()
+    try:
+        lookups.find("odd", lambda: {}["nothing"])
+        wait_for(lambda: lookups.version == 1, 30, "the first came back")
+        with pytest.raises(UnavailableError) as caught:
+            lookups.get("odd", lambda: 1)
+        assert caught.value.code == "RpcError"
+        wait_for(lambda: lookups.find("good", lambda: 2) == 2, 30, "the next is answered")
+    finally:
+        lookups.stop()
 
 
 def test_it_is_served_on_a_free_port_and_gone_when_closed(run: Run) -> None:

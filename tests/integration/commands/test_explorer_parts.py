@@ -8,12 +8,14 @@ import urllib.request
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from assay.explorer.chart import loss_chart
 from assay.explorer.codes import STANDING_CODES, all_codes, event_meaning, find_code
 from assay.explorer.losses import Losses, Point, Wanted
+from assay.explorer.reader import RunReader
 from assay.explorer.words import amount, exact, span
 from assay.protocol.digests import keccak
 from assay.protocol.errors import UnavailableError
@@ -225,7 +227,8 @@ def test_threads_of_a_closed_server_are_gone(monkeypatch: pytest.MonkeyPatch) ->
 
     small = FastAPI()
     small.get("/")(lambda: {"hello": "world"})
-    monkeypatch.setattr(server, "RunReader", lambda *_: None)
+    silent = Mock(spec=RunReader)
+    monkeypatch.setattr(server, "RunReader", lambda *_: silent)
     monkeypatch.setattr(server, "make_app", lambda _: small)
     before = threading.active_count()
     with server.serve(None) as running:  # type: ignore[arg-type]
@@ -234,3 +237,4 @@ def test_threads_of_a_closed_server_are_gone(monkeypatch: pytest.MonkeyPatch) ->
         assert running.port > 0
     assert not running._thread.is_alive()
     assert threading.active_count() <= before + 1
+    silent.stop.assert_called_once()

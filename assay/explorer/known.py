@@ -1,0 +1,44 @@
+"""What is known of a run up to a head: its state, its money, every event, and where a reader finds them."""
+
+from __future__ import annotations
+
+from assay.explorer.event_rows import EventRows
+from assay.explorer.money import Money
+from assay.explorer.names import EventNames, names_in
+from assay.explorer.shelves import Shelves
+from assay_ledger.chain.client import Head
+from assay_ledger.contract import Event, Logged
+from assay_ledger.rounds.fold import fold
+from assay_ledger.rounds.records import RunState
+from assay_ledger.rounds.run import Run
+
+
+class KnownRun:
+    """Grows with the events. `version` counts the changes."""
+
+    def __init__(self, run: Run, version: int = 0) -> None:
+        self.state = RunState.of(run.facts)
+        self.money = Money(run)
+        self.events = EventRows()
+        self.names = EventNames()
+        self.shelves = Shelves()
+        self.version = version
+
+    def take(self, contract: str, found: Logged[Event], time: int) -> None:
+        """The next event, of a block at this chain time, in seconds. Raises as `fold`."""
+        event, transaction = found.event, found.transaction
+        fold(self.state, event, time, transaction)
+        self.money.on_event(event)
+        made = self.shelves.on_event(event, self.state, transaction)
+        number = self.events.add(contract, found, time)
+        names = {transaction, *names_in(event)} | ({made} if made is not None else set())
+        for name in names:
+            self.names.add(name, number)
+        self.version += 1
+
+    def reach(self, head: Head) -> None:
+        """Everything up to this head was taken."""
+        if head != self.state.head:
+            self.state.head = head
+            self.state.books.now = head.timestamp
+            self.version += 1
