@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli import bench_goodput, bench_index, bench_moments, bench_multiplier, bench_ulp
+from assay.cli import bench_explorer, bench_goodput, bench_index, bench_moments, bench_multiplier, bench_ulp
 from assay.cli.common import print_json, print_table, talk
 from assay.cli.options import DeviceOption, JsonOption
 from assay.engine.runtime import devices
@@ -23,6 +23,7 @@ def bench() -> None:
     """Each verb measures one thing; heavy imports happen inside."""
 
 
+app.command("explorer", epilog=bench_explorer.EPILOG)(bench_explorer.explorer)
 app.command("ulp", epilog=bench_ulp.EPILOG)(bench_ulp.ulp)
 app.command("goodput", epilog=bench_goodput.EPILOG)(bench_goodput.goodput)
 app.command("index", epilog=bench_index.EPILOG)(bench_index.index)
