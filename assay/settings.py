@@ -33,6 +33,7 @@ ENVIRONMENT: Final = {
     "tip_floor": "ASSAY_TIP_FLOOR",
     "drand_relays": "ASSAY_DRAND_RELAYS",
     "index_url": "ASSAY_INDEX_URL",
+    "metrics": "ASSAY_METRICS",
 }
 """Environment variable of each setting."""
 
@@ -88,6 +89,11 @@ class Settings(BaseModel):
         ",".join(DRAND_RELAYS),
         pattern=r"^https?://[^\s,/@?#]+[^\s,@?#]*(,https?://[^\s,/@?#]+[^\s,@?#]*)*$",
         description="relays that rounds of drand are fetched from, as they are asked, with commas between",
+    )
+    metrics: str | None = Field(
+        None,
+        pattern=r"^(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}$",
+        description="host and port on which a process shows its metrics, its health and its readiness",
     )
 
     index_url: str | None = Field(

@@ -73,6 +73,7 @@ ROOMS = (
     "assay.programs",
     "assay.sponsor",
     "assay.bundle",
+    "assay.observing",
     "assay.watchdog",
     "assay.conformance",
     "assay.conformance.fuzz",

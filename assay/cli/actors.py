@@ -26,7 +26,8 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.options import EVENTS, KEY, RELAYS, STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.options import EVENTS, KEY, RELAYS, SHOWN, STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.showing import Showing, showing
 from assay.cli.sponsors import check_sponsor
 from assay.protocol.errors import ExitCode
 from assay.protocol.types import Address
@@ -61,7 +62,7 @@ AuditCheatOption = Annotated[str, typer.Option(help="Audit falsely in this way."
 
 
 @solver.command("start", epilog=EXAMPLE.format(role="solver"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, "data_dir", "allow_code", "sponsor")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *SHOWN, "data_dir", "allow_code", "sponsor")
 def start_solver(
     settings: Settings,
     deposit: DepositOption = None,
@@ -77,7 +78,7 @@ def start_solver(
 
 
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, "data_dir", "allow_code", "sponsor")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *SHOWN, "data_dir", "allow_code", "sponsor")
 def start_verifier(
     settings: Settings,
     tickets: TicketsOption = 1,
@@ -91,7 +92,7 @@ def start_verifier(
 
 
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, "data_dir", "allow_code", "sponsor")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *SHOWN, "data_dir", "allow_code", "sponsor")
 def start_whistleblower(
     settings: Settings,
     tickets: TicketsOption = 1,
@@ -199,15 +200,31 @@ def _serve(
     `load` gives the role's class with its options, `bring` puts its stake into the vault. `leave`: it takes on nothing
     new, and ends when nothing of its own is locked.
     """
-    from assay_ledger.agents.heartbeat import HeartbeatWriter
-    from assay_ledger.deployment.places import beacon_name
-    from assay_ledger.processes.turns import take_long_turns
-
     place = ranks.place()
     if place is not None and place.rank:
         ranks.follow(place)
         return
+    with showing(settings, role) as shown:
+        _act(settings, role, load, bring, place, shown, leave=leave, as_json=as_json)
+
+
+def _act(
+    settings: Settings,
+    role: str,
+    load: Callable[[], acting.MakeAgent],
+    bring: Callable[[Run, ActorKeys], None],
+    place: ranks.RankPlace | None,
+    shown: Showing,
+    *,
+    leave: bool,
+    as_json: bool,
+) -> None:
+    from assay_ledger.agents.heartbeat import HeartbeatWriter
+    from assay_ledger.deployment.places import beacon_name
+    from assay_ledger.processes.turns import take_long_turns
+
     store, run, keys = open_blobs(settings), open_round_run(settings), unlock_key(settings)
+    shown.follow(run, store, keys)
     check_run_code(run, settings)
     if leave:
         leaving.refuse_beside_another(store, run.address, keys.address)
@@ -237,6 +254,7 @@ def _serve(
         agent = acting.make(kind, run, keys, store, folder, settings.relays, compute, settings.index_url)
         if leave:
             agent.leaving, agent.on_rest = True, leaving.TellsWaits(role)
+        shown.watch(agent)
         agent.run(stop)
     # A script must not take a leave that was cut short for one that is over, whatever the signal was.
     is_interrupted = signal.SIGINT in received or (leave and stop.is_set())

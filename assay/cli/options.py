@@ -29,6 +29,7 @@ RUN: Final = (*CHAIN, "run")
 STORED_RUN: Final = (*CHAIN, "store", "run")
 RELAYS: Final = ("drand_relays",)
 EVENTS: Final = ("index_url",)
+SHOWN: Final = ("metrics",)
 KEY: Final = ("key", "keys_dir", "password_file")
 
 
@@ -124,6 +125,14 @@ _OPTIONS: Final[dict[str, Any]] = {
             "--drand-relays",
             metavar="URLS",
             help="Relays to fetch rounds of drand from, with commas between [ASSAY_DRAND_RELAYS].",
+        ),
+    ],
+    "metrics": Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="HOST:PORT",
+            help="Serve /metrics, /health and /ready here; port 0 takes a free one [ASSAY_METRICS].",
         ),
     ],
 }

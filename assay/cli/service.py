@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from assay.cli.common import open_blobs, open_round_run, print_json, talk
-from assay.cli.options import STORED_RUN, JsonOption, with_settings
+from assay.cli.options import SHOWN, STORED_RUN, JsonOption, with_settings
+from assay.cli.showing import showing
 from assay.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="The explorer: pages, JSON and tables of a run.")
@@ -23,7 +24,7 @@ def _group() -> None:
 
 
 @app.command("start", epilog='Example: assay service start --port 0 --json  ->  {"url"}, then serves until Ctrl-C')
-@with_settings(*STORED_RUN)
+@with_settings(*STORED_RUN, *SHOWN)
 def start(
     settings: Settings,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = DEFAULT_PORT,
@@ -38,7 +39,8 @@ def start(
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with serve(the_run, blobs, port, host=host) as server:
+    with showing(settings, "explorer") as shown, serve(the_run, blobs, port, host=host) as server:
+        shown.follow(the_run, blobs)
         if as_json:
             print_json({"url": server.url})
         else:

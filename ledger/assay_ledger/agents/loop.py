@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 
+from structlog.contextvars import bound_contextvars
 from web3.exceptions import Web3Exception
 from web3.types import TxReceipt
 
@@ -24,6 +25,7 @@ from assay.protocol.types import Address
 from assay_ledger.agents.game_actions import describe
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.heartbeat import EVERY_S, Activity, HeartbeatWriter
+from assay_ledger.agents.observing import NOBODY, LoopObserver, correlation
 from assay_ledger.chain.client import Chain, Head
 from assay_ledger.contract import Call
 from assay_ledger.deadline import waiting_at_most
@@ -118,6 +120,7 @@ class ActorLoop(ABC, Generic[V, A]):
         self._on_progress = on_progress
         self.on_rest: Callable[[V], None] = lambda _: None
         """Is told what the actor sees each time that it has nothing to do."""
+        self.observer: LoopObserver[V] = NOBODY
         self._parked: dict[A, _Parked] = {}
         self._told_at = float("-inf")
         self._seen = Head(0, 0)
@@ -176,6 +179,7 @@ class ActorLoop(ABC, Generic[V, A]):
         """
         view = self.see()
         self._seen = head = view.head
+        self.observer.turned(view, self.deadline)
         if head == self._idle_at and not self._is_anything_due(head):
             self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)
             return False
@@ -189,7 +193,9 @@ class ActorLoop(ABC, Generic[V, A]):
             self._doing = describe(due[0])
             self.heartbeat_writer.report(head.number, Activity.BUSY, None, self._doing)
             self._idle_at = None
-            self._try(self.together(due, view), view)
+            self.observer.begun(due[0])
+            with bound_contextvars(**correlation(due[0])):
+                self._try(self.together(due, view), view)
             return True
         self._rest(view)
         return False
@@ -256,6 +262,7 @@ class ActorLoop(ABC, Generic[V, A]):
     def progress(self, doing: str, done: int, total: int) -> None:
         """Says how far a long piece of work is, as often as a heartbeat is renewed: each is signed and written."""
         now = self._clock()
+        self.observer.begun(doing)
         if now - self._told_at >= EVERY_S:
             self._told_at = now
             self.heartbeat_writer.report(self._seen.number, Activity.BUSY, None, f"{doing} {done}/{total}")
@@ -275,6 +282,7 @@ class ActorLoop(ABC, Generic[V, A]):
                 for action, error in self.carry_out(actions, view):
                     if error is None:
                         self._parked.pop(action, None)
+                        self.observer.tried(action, None)
                     else:
                         self._park(action, head, error)
         except InvariantError:
@@ -288,7 +296,8 @@ class ActorLoop(ABC, Generic[V, A]):
     def _park(self, action: A, head: Head, error: AssayError) -> None:
         """An action that is refused is not an error: somebody was faster, or its time has not come."""
         times = self._parked[action].times + 1 if action in self._parked else 1
-        _LOG.info("%s: %s: %s", self.role, describe(action), error.message)
+        self.observer.tried(action, error)
+        _LOG.info("%s: %s: %s", self.role, describe(action), error.message, extra={"code": error.code})
         wait = min(2**times, 64)
         parked = _Parked(times, head=head.number + wait // 2, clock=self._clock() + BLOCK_S * (wait // 2))
         # Several contracts have a TooEarly of two times; the later one is when it is no longer so.

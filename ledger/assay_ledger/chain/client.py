@@ -41,7 +41,7 @@ from assay_ledger.chain.log_ranges import LogRanges, RangeRefused
 from assay_ledger.chain.outbox import Outbox
 from assay_ledger.chain.pace import PollPace
 from assay_ledger.chain.rejections import rejection
-from assay_ledger.chain.rpc import NONSENSE, provider
+from assay_ledger.chain.rpc import NONSENSE, RequestListener, provider
 from assay_ledger.chain.sent import Payload
 from assay_ledger.contract import Call, E, Logged, Query, Search
 
@@ -111,13 +111,18 @@ class Chain:
         self.pace = PollPace()
         several = len(urls) > 1 or per_second
         self.pool = EndpointPool(urls, timeout_s, per_second=per_second, sleep=sleep) if several else None
-        self.w3 = Web3(self.pool or provider(url, timeout_s))
+        self._provider = self.pool or provider(url, timeout_s)
+        self.w3 = Web3(self._provider)
         # It asks for the chain's number twice beside every call, which counts where requests do, and refuses blocks of
         # chains that write more than 32 bytes into extraData. What is signed names the number that was read here.
         self.w3.middleware_onion.remove("validation")
         self.chain_id = self.read(lambda: _chain_id(self.w3.eth.chain_id))
         self._lock = threading.Lock()
         self._outboxes: dict[str, Outbox] = {}
+
+    def tell_requests(self, listener: RequestListener) -> None:
+        """From now on a listener is told of every request to the node; see RequestListener."""
+        self._provider.tell_requests(listener)
 
     def read(self, ask: Callable[[], T], called: bytes = b"") -> T:
         """`ask()`, again while that may help; reverts, of the calldata `called`, as RejectedError.

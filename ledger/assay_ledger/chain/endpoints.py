@@ -17,14 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import requests
-from web3 import HTTPProvider
 from web3.exceptions import Web3RPCError
 from web3.providers.base import BaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
 from assay.protocol.errors import UnavailableError
 from assay_ledger.chain.answers import Failure, failure_of, reason, redacted, retry_after, without_keys
-from assay_ledger.chain.rpc import NONSENSE, provider
+from assay_ledger.chain.rpc import NONSENSE, NodeProvider, RequestListener, provider
 
 PROBE_S: Final = 3.0
 """For one question of what decides whether a node is taken: a node that stalls must not stall who has another."""
@@ -78,8 +77,8 @@ class Endpoint:
     """One node: how it is asked, and how it has behaved."""
 
     url: str
-    node: HTTPProvider
-    quick: HTTPProvider
+    node: NodeProvider
+    quick: NodeProvider
     quota: Quota
     failures: int = 0
     rests_until: float = float("-inf")
@@ -133,6 +132,12 @@ class EndpointPool(BaseProvider):
         self._compared_at = float("-inf")
         self._seen, self._seen_at = 0, float("-inf")
         self._seen_by: Endpoint | None = None
+
+    def tell_requests(self, listener: RequestListener) -> None:
+        """From now on a listener is told of every request to any of the nodes."""
+        for endpoint in self._endpoints:
+            endpoint.node.tell_requests(listener)
+            endpoint.quick.tell_requests(listener)
 
     def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         """The answer of the first node that gives one which is worth an answer; else what the last one gave."""
@@ -306,7 +311,7 @@ class EndpointPool(BaseProvider):
             raise Web3RPCError(str(answer["error"]), rpc_response=answer)
         return answer["result"]
 
-    def _ask(self, endpoint: Endpoint, by: HTTPProvider, method: RPCEndpoint, params: Any) -> RPCResponse:
+    def _ask(self, endpoint: Endpoint, by: NodeProvider, method: RPCEndpoint, params: Any) -> RPCResponse:
         with self._lock:
             wait = endpoint.quota.take()
         if wait:

@@ -11,7 +11,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -200,17 +200,40 @@ def _body(response: requests.Response, most: int) -> bytes:
     return bytes(body)
 
 
-def provider(url: str, seconds: float) -> HTTPProvider:
+def provider(url: str, seconds: float) -> NodeProvider:
     """Web3's provider over such a session. `Chain.read` tries again; web3 does not besides."""
-    return _Provider(url, TimedSession(seconds))
+    return NodeProvider(url, TimedSession(seconds))
 
 
-class _Provider(HTTPProvider):
+RequestListener = Callable[[str, str, float], None]
+"""Is told of each request: the method, what became of it ("ok", "refused", "unanswered") and its seconds."""
+
+
+class NodeProvider(HTTPProvider):
+    """A provider whose requests have their seconds, and whose listener is told of each."""
+
     def __init__(self, url: str, session: TimedSession) -> None:
         super().__init__(url, session=session, exception_retry_configuration=None)
         self._session = session
+        self._on_request: RequestListener = lambda _method, _outcome, _seconds: None
+
+    def tell_requests(self, listener: RequestListener) -> None:
+        """From now on a listener is told of every request."""
+        self._on_request = listener
 
     def _make_request(self, method: RPCEndpoint, request_data: bytes) -> bytes:
+        began, outcome = time.monotonic(), "unanswered"
+        try:
+            body = self._post(request_data)
+            outcome = "refused" if _is_error(body) else "ok"
+            return body
+        except (AnswerRefused, requests.HTTPError):
+            outcome = "refused"
+            raise
+        finally:
+            self._on_request(str(method), outcome, time.monotonic() - began)
+
+    def _post(self, request_data: bytes) -> bytes:
         response = self._session.post(str(self.endpoint_uri), data=request_data, **self.get_request_kwargs())
         if not (response.status_code in _WITH_ERROR and _is_error(response.content)):
             response.raise_for_status()
@@ -221,7 +244,14 @@ _WITH_ERROR: Final = (400, 500)
 """Statuses with which some gateways send what a node answers: a revert, or a range that is too large."""
 
 
+_MOST_ERROR_BYTES: Final = 1 << 16
+"""A revert's data and a provider's explanation, and some."""
+
+
 def _is_error(body: bytes) -> bool:
+    # What is larger is a result; to parse every answer twice would cost more than the figure is worth.
+    if len(body) > _MOST_ERROR_BYTES or b'"error"' not in body:
+        return False
     try:
         document = json.loads(body)
     except ValueError:

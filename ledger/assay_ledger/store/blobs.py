@@ -51,6 +51,7 @@ from assay_ledger.store.interfaces import (
     StorePace,
     StoreTraffic,
 )
+from assay_ledger.store.telling import CallListener, tell_nobody, told
 
 __all__ = [
     "ArtifactStore",
@@ -100,9 +101,14 @@ class BlobStore:
         self._breakers = {kind: Breaker(self._pace.call_s, clock) for kind in ("read", "write", "look", "list", "slot")}
         self.location = location
         self.traffic = StoreTraffic()
+        self._on_call: CallListener = tell_nobody
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.location!r})"
+
+    def tell_calls(self, listener: CallListener) -> None:
+        """From now on a listener is told of every call; see CallListener."""
+        self._on_call = listener
 
     def put(self, data: bytes, name: str | None = None) -> Digest:
         if name is not None:
@@ -184,6 +190,12 @@ class BlobStore:
 
     @contextmanager
     def _asking(self, path: str, kind: str) -> Iterator[float]:
+        """One call as `_calling` makes it, of which the listener is told."""
+        with told(self._on_call, kind), self._calling(path, kind) as seconds:
+            yield seconds
+
+    @contextmanager
+    def _calling(self, path: str, kind: str) -> Iterator[float]:
         """One call, unless the store rests: gives its seconds, notes whether it was answered, and names errors."""
         breaker = self._breakers[kind]
         if rests := breaker.rests_for:

@@ -26,6 +26,7 @@ from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
 from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.interfaces import MAX_LISTED, StorePace
+from assay_ledger.store.telling import CallListener
 
 QUEUE_BYTES: Final = 1 << 28
 QUEUE_CALLS: Final = 4096
@@ -142,6 +143,11 @@ class MirroredStore(BlobStore):
         self.traffic = stores[0].traffic
         self._mirrors = {id(store): _Mirror(store, queue_bytes) for store in stores}
         atexit.register(self._at_exit)
+
+    def tell_calls(self, listener: CallListener) -> None:
+        """See BlobStore."""
+        for store in self.stores:
+            store.tell_calls(listener)
 
     def put(self, data: bytes, name: str | None = None) -> Digest:
         """See ArtifactStore. Raises what the first store raises where none takes it."""

@@ -1,0 +1,69 @@
+"""`--metrics`: what a process shows of itself while it runs, set up in one place for every command that serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from assay.cli.common import talk
+from assay.observing.metrics import ProcessMetrics
+from assay.observing.probe import Probe
+from assay.observing.server import StatusServer
+from assay.protocol.types import Address
+from assay.settings import Settings
+
+if TYPE_CHECKING:
+    from assay_ledger.agents.agent import Agent
+    from assay_ledger.keys.keystore import ActorKeys
+    from assay_ledger.rounds.run import Run
+    from assay_ledger.store.blobs import BlobStore
+
+
+class Showing:
+    """The metrics of a process that may show none: every method is harmless then."""
+
+    def __init__(self, metrics: ProcessMetrics | None) -> None:
+        self._metrics = metrics
+
+    def follow(self, run: Run, store: BlobStore | None, keys: ActorKeys | None = None) -> None:
+        """From now on the requests of this run's chain and of its store are counted, and an account is looked at."""
+        if self._metrics is None:
+            return
+        me: Address | None = None if keys is None else keys.address
+        self._metrics.name(run.address, me)
+        self._metrics.is_unlocked = keys is not None
+        run.chain.tell_requests(self._metrics.on_request)
+        if store is not None:
+            store.tell_calls(self._metrics.on_call)
+        self._metrics.probe = Probe(run, me, store, self._metrics.on_request)
+        self._metrics.probe.start()
+
+    def watch(self, agent: Agent) -> None:
+        """The agent's loop is what health is about."""
+        if self._metrics is not None:
+            agent.observer = self._metrics
+
+    def close(self) -> None:
+        """Looks at nothing any more."""
+        if self._metrics is not None and self._metrics.probe is not None:
+            self._metrics.probe.close()
+
+
+@contextmanager
+def showing(settings: Settings, role: str) -> Iterator[Showing]:
+    """Serves the metrics of this process while the block runs, where the settings name a place for them.
+
+    Raises ConfigError (MetricsAddressInvalid, PortInUse).
+    """
+    if settings.metrics is None:
+        yield Showing(None)
+        return
+    metrics = ProcessMetrics(role)
+    shown = Showing(metrics)
+    with StatusServer(settings.metrics, metrics) as server:
+        talk.print(f"metrics at http://{server.place}/metrics", markup=False)
+        try:
+            yield shown
+        finally:
+            shown.close()

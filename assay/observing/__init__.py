@@ -1,0 +1,1 @@
+"""What a process shows of itself: metrics, health, readiness, and its log."""

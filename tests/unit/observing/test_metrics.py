@@ -1,0 +1,197 @@
+"""What a process shows of itself: metrics by one table of names, health, readiness, and readers that do not read."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from assay.observing import names
+from assay.observing.metrics import BUSY_S, IDLE_S, ProcessMetrics
+from assay.observing.probe import Found
+from assay.observing.server import READERS, StatusServer, parse_place
+from assay.protocol.errors import ConfigError, InvariantError, RejectedError, UnavailableError
+from assay.protocol.types import Digest
+from assay_ledger.agents.game_actions import Play
+from assay_ledger.agents.observing import correlation
+from assay_ledger.agents.round_actions import SeedEpoch
+from assay_ledger.chain.client import Chain
+from assay_ledger.chain.node import Anvil
+from assay_ledger.store.blobs import ObjectMissing, open_store
+from tests.harness.actors.scraping import judged, one, page, samples_of, scrape
+
+
+@dataclass
+class Clock:
+    """Seconds that a test moves."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Seen:
+    """What a probe found."""
+
+    found: Found = field(default_factory=Found)
+    store: object | None = None
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def metrics(clock: Clock) -> ProcessMetrics:
+    return ProcessMetrics("solver", clock=clock)
+
+
+@pytest.fixture
+def place(metrics: ProcessMetrics) -> Iterator[str]:
+    with StatusServer("127.0.0.1:0", metrics) as server:
+        yield server.place
+
+
+def test_actions_are_counted_by_what_became_of_them(metrics: ProcessMetrics) -> None:
+    play = Play(1, 2)
+    metrics.tried(play, None)
+    for error in (RejectedError("no", code="TooEarly"), UnavailableError("no", code="StoreSilent")):
+        metrics.tried(play, error)
+    metrics.tried(SeedEpoch(3), InvariantError("no", code="Odd"))
+    found = samples_of(metrics.text())
+    counted = {(has["action"], has["outcome"]): n for has, n in found["assay_actions_total"]}
+    assert counted == {
+        ("Play", "done"): 1,
+        ("Play", "refused"): 1,
+        ("Play", "unavailable"): 1,
+        ("SeedEpoch", "failed"): 1,
+    }
+    assert {has["code"]: n for has, n in found["assay_refusals_total"]} == {"TooEarly": 1, "StoreSilent": 1, "Odd": 1}
+
+
+def test_requests_to_a_real_node_are_counted_and_timed(metrics: ProcessMetrics) -> None:
+    with Anvil() as node:
+        chain = Chain(node.url, retry_for_s=0.0)
+        chain.tell_requests(metrics.on_request)
+        chain.head()
+        with pytest.raises(UnavailableError):
+            chain.rpc("no_such_method")
+    with pytest.raises(UnavailableError):
+        chain.head()
+    found = samples_of(metrics.text())
+    asked = {(has["method"], has["outcome"]): n for has, n in found["assay_rpc_requests_total"]}
+    assert asked == {
+        ("eth_getBlockByNumber", "ok"): 1,
+        ("eth_getBlockByNumber", "unanswered"): 1,
+        ("no_such_method", "refused"): 1,
+    }
+    assert one(found, "assay_rpc_seconds_count", method="eth_getBlockByNumber") == 2
+
+
+def test_methods_without_end_are_not_told_apart_without_end(metrics: ProcessMetrics) -> None:
+    for number in range(500):
+        metrics.on_request(f"method_{number}", "ok", 0.1)
+    methods = {has["method"] for has, _ in samples_of(metrics.text())["assay_rpc_requests_total"]}
+    assert len(methods) < 100 and "other" in methods
+
+
+def test_calls_of_a_real_store_are_counted_by_kind(metrics: ProcessMetrics, tmp_path: Path) -> None:
+    store = open_store(tmp_path / "store")
+    store.on_call = metrics.on_call
+    store.get(store.put(b"some bytes"), 100)
+    with pytest.raises(ObjectMissing):
+        store.get(Digest(bytes(32)), 100)
+    called = {(has["kind"], has["outcome"]): n for has, n in samples_of(metrics.text())["assay_store_requests_total"]}
+    assert called == {("write", "ok"): 1, ("read", "ok"): 1, ("read", "missing"): 1}
+
+
+@pytest.mark.parametrize(("is_busy", "limit"), [(False, IDLE_S), (True, BUSY_S)], ids=["at rest", "in an action"])
+def test_health_fails_once_the_loop_stands_still(
+    metrics: ProcessMetrics, clock: Clock, place: str, is_busy: bool, limit: float
+) -> None:
+    metrics.begun("some work")
+    metrics._is_busy = is_busy
+    clock.now += limit
+    assert judged(place, "/health") == (200, {"alive": True})
+    clock.now += 1
+    assert judged(place, "/health") == (503, {"alive": False})
+    assert one(scrape(place), "assay_alive") == 0
+    metrics.begun("some work goes on")
+    assert judged(place, "/health")[0] == 200
+
+
+def test_an_explorer_is_alive_while_it_answers(clock: Clock) -> None:
+    explorer = ProcessMetrics("explorer", clock=clock)
+    clock.now += 10 * BUSY_S
+    assert explorer.is_alive
+
+
+def test_readiness_names_each_condition_and_asks_for_all(metrics: ProcessMetrics, place: str) -> None:
+    wanted = {"node": False, "key": False, "enrolled": False}
+    assert judged(place, "/ready") == (503, wanted)
+    seen = Seen(Found(node=True, store=False), store=object())
+    metrics.probe, metrics.is_unlocked = seen, True  # type: ignore[assignment]
+    assert judged(place, "/ready") == (503, {"node": True, "store": False, "key": True, "enrolled": False})
+    found = scrape(place)
+    assert one(found, "assay_ready", condition="key") == 1 and one(found, "assay_ready", condition="store") == 0
+    explorer = ProcessMetrics("explorer")
+    explorer.probe = Seen(Found(node=True))  # type: ignore[assignment]
+    assert explorer.conditions() == {"node": True}
+
+
+def test_readers_that_say_nothing_hold_nobody_else_up_for_long(place: str) -> None:
+    host, port = parse_place(place)
+    silent = [socket.create_connection((host, port)) for _ in range(READERS - 1)]
+    assert page(place, "/health")[0] == 200
+    # One more than there is room for is closed; once the others have been silent too long, all is as before.
+    more = [socket.create_connection((host, port)) for _ in range(4)]
+    more[-1].settimeout(5)
+    assert more[-1].recv(1) == b""
+    for each in silent + more:
+        each.close()
+    for _ in range(100):
+        try:
+            assert page(place, "/health")[0] == 200
+        except OSError:
+            continue
+        return
+    raise AssertionError("the server did not come back")
+
+
+def test_other_pages_and_writes_are_refused(place: str) -> None:
+    assert page(place, "/metrics/..")[0] == 404
+    host, port = parse_place(place)
+    with socket.create_connection((host, port)) as raw:
+        raw.sendall(b"POST /metrics HTTP/1.1\r\nContent-Length: 4\r\n\r\nabcd")
+        assert b" 501 " in raw.recv(200)
+
+
+@pytest.mark.parametrize("text", ["9640", "host", "host:99999", "a b:1", "[::1]", "host:-1", "http://h:1"])
+def test_a_place_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_place(text)
+    assert caught.value.code == "MetricsAddressInvalid"
+
+
+def test_a_port_in_use_is_named(place: str, metrics: ProcessMetrics) -> None:
+    with pytest.raises(ConfigError) as caught:
+        StatusServer(place, metrics)
+    assert caught.value.code == "PortInUse"
+
+
+def test_names_follow_the_rules_of_the_field() -> None:
+    assert len({name.name for name in names.ALL}) == len(names.ALL)
+    for name in names.ALL:
+        assert name.name.startswith("assay_") and name.text.endswith(".")
+        assert (name.kind == "counter") == name.name.endswith("_total")
+
+
+def test_a_logged_action_says_what_it_is_about() -> None:
+    assert correlation(Play(7, 2)) == {"action": "Play", "game": 7}
+    assert correlation(SeedEpoch(3)) == {"action": "SeedEpoch", "epoch": 3}
