@@ -34,6 +34,7 @@ ENVIRONMENT: Final = {
     "drand_relays": "ASSAY_DRAND_RELAYS",
     "index_url": "ASSAY_INDEX_URL",
     "metrics": "ASSAY_METRICS",
+    "log_format": "ASSAY_LOG_FORMAT",
 }
 """Environment variable of each setting."""
 
@@ -95,6 +96,7 @@ class Settings(BaseModel):
         pattern=r"^(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):\d{1,5}$",
         description="host and port on which a process shows its metrics, its health and its readiness",
     )
+    log_format: str = Field("plain", pattern="^(plain|json)$", description="form of what a process says on stderr")
 
     index_url: str | None = Field(
         None,

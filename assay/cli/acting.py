@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -121,7 +120,6 @@ def make(
     index_url: the database that keeps the run's events, if not a file in its folder."""
     from assay_solver.worker import Worker
 
-    _tell_refusals()
     me, since = address_of(keys.account), run.chain.head().number
     lines = RunLines({me: keys.name})
     made: list[Agent] = []
@@ -199,19 +197,3 @@ class _Progress:
         if doing != self._said:
             self._said = doing
             talk.print(doing, markup=False, soft_wrap=True)
-
-
-class _Refusals(logging.Handler):
-    """Prints what the chain or a store refused."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """See logging.Handler."""
-        talk.print(record.getMessage(), markup=False, soft_wrap=True)
-
-
-def _tell_refusals() -> None:
-    log = logging.getLogger("assay.agent")
-    log.setLevel(logging.INFO)
-    if not log.handlers:
-        log.addHandler(_Refusals())
-        log.propagate = False

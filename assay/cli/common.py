@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,8 +29,35 @@ if TYPE_CHECKING:
     from assay_ledger.store.blobs import BlobStore
 
 
-talk = Console(stderr=True, highlight=False, soft_wrap=True)
+class Talk(Console):
+    """What commands say to people; where the log is one of documents, a line of that."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """See rich.console.Console."""
+        from assay.observing import logs
+
+        if not logs.is_json():
+            super().print(*objects, **options)
+            return
+        words = [str(o) if options.get("markup") is False else Text.from_markup(str(o)).plain for o in objects]
+        logging.getLogger("assay.talk").info("%s", " ".join(words))
+
+
+talk = Talk(stderr=True, highlight=False, soft_wrap=True)
 """stderr: for people. stdout is data."""
+
+
+def configure_log(settings: Settings) -> None:
+    """The log of a command that serves, in the form that the settings name; what only we should know stays out."""
+    from assay.observing import logs
+
+    for url in filter(None, (settings.rpc_url, settings.store)):
+        if "://" in url:
+            logs.hide_url(url)
+    if settings.log_format == logs.JSON:
+        logs.configure(logs.JSON, logs.write_line)
+    else:
+        logs.configure(logs.PLAIN, lambda text: talk.print(text, markup=False, soft_wrap=True))
 
 
 def open_chain(settings: Settings) -> Chain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -71,8 +72,18 @@ def _report(error: AssayError) -> int:
     """What happened, why, what to do: a sentence on stderr, or a document on stdout for scripts."""
     if is_asked_for_json():
         _print(error)
-    typer.echo(f"{error.code}: {error.explain()}", err=True)
+    _tell(f"{error.code}: {error.explain()}", error.code)
     return int(error.exit_code)
+
+
+def _tell(text: str, code: str) -> None:
+    """The last word on stderr, in the form of the log."""
+    from assay.observing import logs
+
+    if logs.is_json():
+        logging.getLogger("assay.end").error("%s", text, extra={"code": code})
+    else:
+        typer.echo(text, err=True)
 
 
 def _print(error: AssayError) -> None:
@@ -80,5 +91,5 @@ def _print(error: AssayError) -> None:
 
 
 def _interrupted() -> int:
-    typer.echo(INTERRUPTED, err=True)
+    _tell(INTERRUPTED, "Interrupted")
     return int(ExitCode.INTERRUPTED)

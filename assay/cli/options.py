@@ -29,7 +29,7 @@ RUN: Final = (*CHAIN, "run")
 STORED_RUN: Final = (*CHAIN, "store", "run")
 RELAYS: Final = ("drand_relays",)
 EVENTS: Final = ("index_url",)
-SHOWN: Final = ("metrics",)
+SHOWN: Final = ("metrics", "log_format")
 KEY: Final = ("key", "keys_dir", "password_file")
 
 
@@ -133,6 +133,12 @@ _OPTIONS: Final[dict[str, Any]] = {
             "--metrics",
             metavar="HOST:PORT",
             help="Serve /metrics, /health and /ready here; port 0 takes a free one [ASSAY_METRICS].",
+        ),
+    ],
+    "log_format": Annotated[
+        str | None,
+        typer.Option(
+            "--log-format", metavar="FORM", help="plain, or json: one document a line on stderr [ASSAY_LOG_FORMAT]."
         ),
     ],
 }

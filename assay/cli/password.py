@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
+from assay.observing import logs
 from assay.protocol.errors import ConfigError
 
 MAX_PASSWORD_FILE_BYTES: Final = 4096
@@ -42,6 +43,13 @@ def read_password(file: Path | None, *, what: str, confirm: bool = False) -> str
 
     One trailing line end of the file is not part of it. Raises PasswordFileUnreadable, PasswordMissing.
     """
+    password = _password(file, what, confirm)
+    # Nothing logs it; should a library do so one day, it is taken out.
+    logs.hide(password)
+    return password
+
+
+def _password(file: Path | None, what: str, confirm: bool) -> str:
     if file is not None:
         return _from_file(file)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

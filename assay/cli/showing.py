@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from assay.cli.common import talk
+from assay.cli.common import configure_log, talk
+from assay.observing import logs
 from assay.observing.metrics import ProcessMetrics
 from assay.observing.probe import Probe
 from assay.observing.server import StatusServer
@@ -27,7 +28,8 @@ class Showing:
         self._metrics = metrics
 
     def follow(self, run: Run, store: BlobStore | None, keys: ActorKeys | None = None) -> None:
-        """From now on the requests of this run's chain and of its store are counted, and an account is looked at."""
+        """Log lines name the run from now on; requests of its chain and its store are counted, an account looked at."""
+        logs.bind(run="0x" + run.address.hex(), address=None if keys is None else "0x" + keys.address.hex())
         if self._metrics is None:
             return
         me: Address | None = None if keys is None else keys.address
@@ -52,10 +54,12 @@ class Showing:
 
 @contextmanager
 def showing(settings: Settings, role: str) -> Iterator[Showing]:
-    """Serves the metrics of this process while the block runs, where the settings name a place for them.
+    """Configures the log, and serves this process's metrics while the block runs, where the settings name a place.
 
     Raises ConfigError (MetricsAddressInvalid, PortInUse).
     """
+    configure_log(settings)
+    logs.bind(role=role)
     if settings.metrics is None:
         yield Showing(None)
         return

@@ -10,7 +10,9 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 import structlog
 
@@ -22,12 +24,13 @@ JSON: Final = "json"
 TOLD: Final = "assay.agent"
 """The logger whose every word is for the person at the terminal; of the others only warnings are."""
 
-_URL: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'<>\\]+")
+_URL: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]{0,15}://[^\s\"'<>\\]+")
 _SECRET_NAME: Final = re.compile(r"pass(word|phrase)?|secret|private_?key|mnemonic|authorization|token|api_?key", re.I)
 _LEAST: Final = 4
 """Shorter secrets are not searched for: they are in other words too."""
 _MOST_CHARACTERS: Final = 4000
 """Of a text: what a node says may have megabytes."""
+_MOST_SEARCHED: Final = 1 << 16
 _DEPTH: Final = 6
 
 _bound: dict[str, Any] = {}
@@ -55,10 +58,17 @@ def hide(secret: str) -> None:
 def hide_url(url: str) -> None:
     """The parts of a URL that only its user should know are replaced, also outside of it."""
     _urls.add(url)
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        for part in (parts.username, parts.password):
+            hide(part or "")
+            hide(unquote(part or ""))
 
 
 def clean(text: str) -> str:
     """A text as it may be logged."""
+    # What strangers send must not cost us the search; what is cut off here is not logged at all.
+    text = text[:_MOST_SEARCHED]
     for url in sorted(_urls, key=len, reverse=True):
         text = text.replace(url, redacted(url))
         text = without_keys(text, url)
@@ -70,7 +80,7 @@ def clean(text: str) -> str:
 
 def redact(_logger: object, _method: str, event: Event) -> Event:
     """The processor that every line goes through: values by `clean`, and those whose name says secret as a whole."""
-    return {str(name): "..." if _names_secret(name) else _cleaned(value) for name, value in event.items()}
+    return {clean(str(name)): "..." if _names_secret(name) else _cleaned(value) for name, value in event.items()}
 
 
 def _names_secret(name: object) -> bool:
@@ -83,13 +93,16 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
     if isinstance(value, bool | int | float) or value is None:
         return value
     if depth < _DEPTH and isinstance(value, Mapping):
-        return {str(k): "..." if _names_secret(k) else _cleaned(v, depth + 1) for k, v in value.items()}
+        return {clean(str(k)): "..." if _names_secret(k) else _cleaned(v, depth + 1) for k, v in value.items()}
     if depth < _DEPTH and isinstance(value, list | tuple):
         return [_cleaned(each, depth + 1) for each in value]
     return clean(str(value))
 
 
 def _add_bound(_logger: object, _method: str, event: Event) -> Event:
+    for name in ("message", "asctime"):
+        # Left on the record by another handler's formatter: the event says the same.
+        event.pop(name, None)
     for name, value in _bound.items():
         event.setdefault(name, value)
     return event
@@ -107,8 +120,18 @@ _BEFORE: Final[tuple[Any, ...]] = (
 )
 
 
+_form = PLAIN
+
+
+def is_json() -> bool:
+    """Whether lines are documents now."""
+    return _form == JSON
+
+
 def configure(form: str, say: Callable[[str], None]) -> None:
     """The one configuration: `form` is PLAIN or JSON, `say` writes one line to stderr. May be called again."""
+    global _form
+    _form = form
     handler = _Lines(say)
     last: Any = structlog.processors.JSONRenderer(ensure_ascii=False) if form == JSON else _message
     handler.setFormatter(

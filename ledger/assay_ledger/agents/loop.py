@@ -43,6 +43,7 @@ BLOCK_S: Final = 15.0
 blocks come with transactions alone, none comes while everybody waits."""
 
 _LOG = logging.getLogger("assay.agent")
+_SENT = logging.getLogger("assay.chain")
 
 A = TypeVar("A")
 """What a strategy can choose to do."""
@@ -253,11 +254,17 @@ class ActorLoop(ABC, Generic[V, A]):
 
     def send(self, call: Call, *, gas: int | None = None, tail: bytes = b"") -> TxReceipt:
         """Signs, sends and waits for a contract call, `tail` behind its arguments, at the fee that it is worth."""
-        return self.chain.send(self.account, call, gas=gas, tail=tail, limit=self._limit)
+        receipt = self.chain.send(self.account, call, gas=gas, tail=tail, limit=self._limit)
+        _tell_sent(receipt)
+        return receipt
 
     def send_all(self, calls: Sequence[Call]) -> list[TxReceipt | AssayError]:
         """The same for several calls, none of which depends on another."""
-        return self.chain.send_all(self.account, calls, limit=self._limit)
+        results = self.chain.send_all(self.account, calls, limit=self._limit)
+        for result in results:
+            if not isinstance(result, AssayError):
+                _tell_sent(result)
+        return results
 
     def progress(self, doing: str, done: int, total: int) -> None:
         """Says how far a long piece of work is, as often as a heartbeat is renewed: each is signed and written."""
@@ -343,3 +350,9 @@ class ActorLoop(ABC, Generic[V, A]):
             self._resting, self._doing = Activity.IDLE, "waiting"
         self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)
         self.on_rest(view)
+
+
+def _tell_sent(receipt: TxReceipt) -> None:
+    """For the log of machines: at a terminal what the transaction did is told, once the chain says so."""
+    fields = {"block": receipt["blockNumber"], "gas_used": receipt["gasUsed"]}
+    _SENT.info("transaction mined", extra={"transaction": "0x" + bytes(receipt["transactionHash"]).hex(), **fields})

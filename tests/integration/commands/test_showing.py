@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from assay.observing import names
 from assay.protocol.errors import ExitCode
-from assay.protocol.types import Address
+from assay.protocol.types import Address, Round
 from assay.sponsor.charters import AuditRates
 from assay.sponsor.launching import stake_of
 from tests.harness.actors.desk import Desk, open_desk
@@ -67,6 +69,17 @@ def outcomes(samples: Samples) -> set[str]:
     return {has["outcome"] for has, _ in samples["assay_actions_total"]}
 
 
+def check_log(made: WholeRun, who: Address, lines: list[dict[str, Any]]) -> None:
+    """Every line says of whom it is; a commitment's transaction is found by the round, and is the chain's."""
+    assert all(line["role"] == "solver" for line in lines)
+    assert {line.get("address") for line in lines[1:]} == {"0x" + who.hex()}
+    mined = {line["transaction"]: line for line in lines if "transaction" in line}
+    for work in made.view.works(Round(0)):
+        line = mined["0x" + bytes(work.tx_hash).hex()]
+        assert (line["action"], line["round"], line["logger"]) == ("CommitWork", 0, "assay.chain")
+    assert any(line["event"].startswith("stopped") for line in lines)
+
+
 @pytest.mark.timeout(400)
 def test_actors_at_work_show_what_they_did_have_and_wait_for(desk: Desk, shells: ActorShells) -> None:
     made, charter = shells.made, shells.made.run.charter
@@ -76,7 +89,7 @@ def test_actors_at_work_show_what_they_did_have_and_wait_for(desk: Desk, shells:
         shells.add(name)
     for name, role, more in (("sol", "solver", ()), ("vera", "verifier", ("--tickets", str(TICKETS)))):
         words = (role, "start", "--deposit", str(stakes[name] // ETHER + 100), "--metrics", places[name])
-        shells.start(name, *words, *more)
+        shells.start(name, *words, *more, "--log-format", "json" if name == "sol" else "plain")
     made.fund()
     shells.wait(lambda v: len(v.books.registry.tickets) == TICKETS and v.free_seats == 1)
     ripe = max(held.from_ for held in made.view.books.registry.tickets.values())
@@ -95,7 +108,8 @@ def test_actors_at_work_show_what_they_did_have_and_wait_for(desk: Desk, shells:
         assert one(found, "assay_free_wei") == float(made.free(who))
         assert found["assay_process_info"][0][0]["address"] == "0x" + who.hex()
         assert 0 < one(found, "assay_account_gas_wei") <= 10 * ETHER
-        assert view.block <= one(found, "assay_head_block") <= chain.head().number
+        found = wait_until(place, lambda samples: one(samples, "assay_head_block") >= view.block)
+        assert one(found, "assay_head_block") <= chain.head().number
         assert "done" in outcomes(found) and "failed" not in outcomes(found)
         assert one(found, "assay_rpc_seconds_count", method="eth_getBlockByNumber") > 5
         assert one(found, "assay_store_requests_total", kind="slot", outcome="ok") > 0
@@ -110,7 +124,9 @@ def test_actors_at_work_show_what_they_did_have_and_wait_for(desk: Desk, shells:
     # The node goes: the process lives on and says so, and is ready again with the node.
     shells.running["sol"].send_signal(signal.SIGINT)
     code, _, said = shells.ended("sol")
-    assert code == ExitCode.INTERRUPTED and f"metrics at http://{places['sol']}/metrics" in said
+    assert code == ExitCode.INTERRUPTED
+    assert [line for line in said.splitlines() if not line.startswith("{")] == []
+    check_log(made, shells.people["sol"], [json.loads(line) for line in said.splitlines()])
     node = desk.stage.node.process
     node.send_signal(signal.SIGSTOP)
     try:

@@ -219,7 +219,6 @@ def test_a_card_that_names_no_digest_of_a_loss_is_refused() -> None:
 def test_a_solver_that_is_started_says_its_losses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     solver = object.__new__(Solver)
     solver.archive = SimpleNamespace()  # type: ignore[assignment]
-    monkeypatch.setattr(acting, "_tell_refusals", lambda: None)
     run = SimpleNamespace(chain=SimpleNamespace(head=lambda: SimpleNamespace(number=1)))
     keys = ActorKeys("ada", Account.create())
     made = acting.make(lambda *_, **__: solver, run, keys, open_store(tmp_path), tmp_path, ())  # type: ignore[arg-type]

@@ -1,0 +1,130 @@
+"""Log lines: documents with what they are about, plain ones for people, and no secret in either, however it is put."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+
+from assay.observing import logs
+
+
+@pytest.fixture
+def lines() -> Iterator[list[str]]:
+    """What was written; all that a test bound or hid is forgotten after it."""
+    written: list[str] = []
+    logs.configure(logs.JSON, written.append)
+    yield written
+    logs.configure(logs.PLAIN, written.append)
+    logging.getLogger().handlers = [h for h in logging.getLogger().handlers if not isinstance(h, logs._Lines)]
+    for known in (logs._bound, logs._secrets, logs._urls):
+        known.clear()
+
+
+def documents(lines: list[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines]
+
+
+LOG = logging.getLogger("assay.agent")
+
+HOSTILE = {
+    "password": "https://user:hunter22@node.example:8545/",
+    "key in path": "https://mainnet.node.example/v3/0123456789abcdef0123456789abcdef",
+    "key in query": "wss://node.example/ws?apikey=sekretsekret&x=1",
+    "key in fragment": "https://node.example/#sekretsekret",
+    "at in password": "https://user:p@ss@wordword@node.example/",
+    "space in password": "https://user:hunter22 and more@node.example/",
+    "escaped": "https://user:hunter%2022@node.example/",
+    "port is no number": "https://user:hunter22@node.example:port/key/sekretsekret",
+    "open bracket": "https://user:hunter22@[::1/v3/sekretsekret",
+    "upper case": "HTTPS://user:hunter22@NODE.example/V3/sekretsekret",
+}
+SECRETS = ("hunter22", "hunter 22", "hunter%2022", "sekretsekret", "0123456789abcdef", "wordword", "and more@")
+
+
+@pytest.mark.parametrize("url", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("how", ["message", "argument", "field", "nested", "bare part", "exception"])
+def test_nothing_of_a_url_that_may_be_a_key_is_logged(lines: list[str], url: str, how: str) -> None:
+    logs.hide_url(url)
+    match how:
+        case "message":
+            LOG.warning(f"no answer from {url} in time")
+        case "argument":
+            LOG.warning("no answer from %s", url)
+        case "field":
+            LOG.warning("no answer", extra={"node": url})
+        case "nested":
+            structlog.get_logger("assay.agent").warning("no answer", about={"nodes": [url, (url,)], url: 1})
+        case "bare part":
+            LOG.warning("the node says: %s is over its limit", url.partition("://")[2])
+        case "exception":
+            try:
+                raise ValueError(f"cannot open '{url}'")
+            except ValueError:
+                LOG.exception("failed")
+    (line,) = lines
+    assert not [secret for secret in SECRETS if secret in line], line
+
+
+def test_a_url_that_nobody_named_before_keeps_scheme_host_and_port_alone(lines: list[str]) -> None:
+    LOG.warning("two: http://a:b@one.example:1/x?key=1 and (https://two.example/v3/abc).")
+    assert documents(lines)[0]["event"] == "two: http://one.example:1/... and (https://two.example/..."
+
+
+def test_passwords_are_taken_out_by_their_value_and_by_their_name(lines: list[str]) -> None:
+    logs.hide("correct horse")
+    LOG.warning("unlocked with correct horse", extra={"password": "other", "about": {"api_key": "k", "fine": 1}})
+    (found,) = documents(lines)
+    assert found["event"] == "unlocked with ..." and found["password"] == "..."
+    assert found["about"] == {"api_key": "...", "fine": 1}
+
+
+def test_a_document_names_run_role_level_time_and_what_the_action_is_about(lines: list[str]) -> None:
+    logs.bind(run="0xabc", role="solver")
+    with structlog.contextvars.bound_contextvars(action="Play", game=3):
+        LOG.info("moved", extra={"transaction": "0x12"})
+    LOG.info("rests")
+    first, second = documents(lines)
+    assert {first[k] for k in ("run", "role", "action", "level", "logger")} == {
+        *("0xabc", "solver", "Play", "info", "assay.agent"),
+    }
+    assert first["game"] == 3 and first["transaction"] == "0x12" and first["timestamp"].endswith("Z")
+    assert "game" not in second and second["run"] == "0xabc"
+
+
+def test_another_thread_has_the_run_and_not_the_action(lines: list[str]) -> None:
+    logs.bind(run="0xabc")
+    with structlog.contextvars.bound_contextvars(game=3):
+        other = threading.Thread(target=lambda: LOG.info("beats"))
+        other.start()
+        other.join()
+    (found,) = documents(lines)
+    assert found["run"] == "0xabc" and "game" not in found
+
+
+def test_a_line_end_or_an_escape_in_a_strangers_words_stays_inside_its_line(lines: list[str]) -> None:
+    LOG.warning('a name:\n{"event": "forged"}\x1b[2J\u2028')
+    assert len(lines) == 1 and "\n" not in lines[0] and "\x1b" not in lines[0]
+    assert documents(lines)[0]["level"] == "warning"
+
+
+def test_a_text_without_end_is_cut(lines: list[str]) -> None:
+    LOG.warning("x" * 10**6)
+    assert len(lines[0]) < 5000
+
+
+def test_plain_lines_are_what_an_actor_tells_and_others_warnings() -> None:
+    written: list[str] = []
+    logs.configure(logs.PLAIN, written.append)
+    logs.configure(logs.PLAIN, written.append)
+    LOG.info("solver: train: too early")
+    logging.getLogger("assay.chain").info("transaction mined")
+    logging.getLogger("assay.outbox").warning("a line is damaged")
+    logging.getLogger("urllib3").info("chatter")
+    logging.getLogger().handlers = [h for h in logging.getLogger().handlers if not isinstance(h, logs._Lines)]
+    assert written == ["solver: train: too early", "a line is damaged"]
