@@ -85,6 +85,7 @@ ROOMS = (
     "assay.simulation",
     "assay.planning",
     "assay.status",
+    "assay.service",
     "assay.cli",
 )
 """Every room, from the ground up."""

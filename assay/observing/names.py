@@ -66,4 +66,8 @@ ACTIONS: Final = MetricName(
 )
 REFUSALS: Final = MetricName("assay_refusals_total", "counter", "Actions refused, by the code of the error.", ("code",))
 
+# --- a service of several roles
+CHILD_UP: Final = MetricName("assay_service_child_up", "gauge", "1 while a role's process runs.", ("child", "role"))
+CHILD_STARTS: Final = MetricName("assay_service_starts_total", "counter", "Starts of a role's process.", ("child",))
+
 ALL: Final = tuple(value for value in globals().values() if isinstance(value, MetricName))

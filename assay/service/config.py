@@ -1,0 +1,175 @@
+"""The file of a service: which roles run, each by which key, with which settings and where its password is."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from assay.protocol.errors import ConfigError
+from assay.settings import ENVIRONMENT, Settings
+
+MAX_BYTES: Final = 1 << 18
+MOST_ROLES: Final = 64
+
+Role = Literal["solver", "verifier", "whistleblower", "explorer"]
+
+_SHARED: Final = ("rpc_url", "store", "run", "keys_dir", "allow_code", "tip_floor", "drand_relays")
+"""Settings that all roles may have in common, and each of its own."""
+
+_NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}$"
+_CREDENTIAL: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+
+
+class ServiceFileInvalid(ConfigError):
+    """The file of a service cannot be read, or says what it must not."""
+
+    remedy = "docs/operating.md has an example with every key."
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Common(_Table):
+    """What a role takes where it does not say otherwise; see Settings."""
+
+    rpc_url: str | None = None
+    store: str | None = None
+    run: str | None = None
+    keys_dir: Path | None = None
+    allow_code: str | None = None
+    tip_floor: int | None = None
+    drand_relays: str | None = None
+
+
+class RoleEntry(Common):
+    """One role: a child process. `password_credential` is the name of a credential of systemd's."""
+
+    role: Role
+    name: str = Field(pattern=_NAME)
+    key: str | None = None
+    password_file: Path | None = None
+    password_credential: str | None = Field(None, pattern=_CREDENTIAL)
+    data_dir: Path | None = None
+    metrics: str | None = None
+    deposit: str | None = Field(None, pattern=r"^[0-9_.]{1,40}$")
+    tickets: int | None = Field(None, ge=1)
+    device: Literal["auto", "cpu", "cuda"] | None = None
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=0, le=65535)
+
+    @model_validator(mode="after")
+    def _belongs_together(self) -> Self:
+        acts = self.role != "explorer"
+        if acts and self.key is None:
+            raise ValueError("it acts, and has no `key`")
+        if acts and (self.password_file is None) == (self.password_credential is None):
+            raise ValueError("it needs `password_file` or `password_credential`, and not both")
+        if acts and self.data_dir is None:
+            raise ValueError("it acts, and has no `data_dir`: two runs in one folder would mix their journals")
+        if self.role in ("solver", "explorer") and self.tickets is not None:
+            raise ValueError(f"a {self.role} has no tickets")
+        return self
+
+
+class ServiceFile(_Table):
+    """A whole file. `status` is the place of the service's own metrics and of the health of all."""
+
+    status: str | None = None
+    log_format: Literal["plain", "json"] = "json"
+    stop_s: float = Field(60.0, gt=0, le=3600)
+    common: Common = Common()
+    roles: tuple[RoleEntry, ...] = Field(min_length=1, max_length=MOST_ROLES)
+
+    @model_validator(mode="after")
+    def _are_apart(self) -> Self:
+        for what in ("name", "data_dir", "metrics"):
+            values = [getattr(entry, what) for entry in self.roles if getattr(entry, what) is not None]
+            twice = [value for value in values if values.count(value) > 1]
+            if twice and not str(twice[0]).endswith(":0"):
+                raise ValueError(f"two roles have the {what} {twice[0]}")
+        return self
+
+
+def read_service_file(path: Path) -> ServiceFile:
+    """The file, checked. Raises ServiceFileInvalid."""
+    try:
+        data = path.read_bytes()
+        if len(data) > MAX_BYTES:
+            raise ServiceFileInvalid(f"{path} has more than {MAX_BYTES} bytes.")
+        return ServiceFile.model_validate(_flattened(tomllib.loads(data.decode())))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ServiceFileInvalid(f"{path} cannot be read ({error}).") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        # Never the value: it may be a URL with a key.
+        raise ServiceFileInvalid(f"{path}: {where}: {first['msg']}.") from None
+
+
+def _flattened(document: dict[str, Any]) -> dict[str, Any]:
+    """`[service]` at the top, and a role's name where it is left out: the role, with a number from the second on."""
+    roles = document.pop("role", [])
+    counts: dict[str, int] = {}
+    for entry in roles if isinstance(roles, list) else []:
+        if isinstance(entry, dict) and isinstance(entry.get("role"), str) and "name" not in entry:
+            counts[entry["role"]] = number = counts.get(entry["role"], 0) + 1
+            entry["name"] = entry["role"] if number == 1 else f"{entry['role']}-{number}"
+    service = document.pop("service", {})
+    return {**(service if isinstance(service, dict) else {}), **document, "roles": roles}
+
+
+def arguments_of(entry: RoleEntry) -> list[str]:
+    """The command of a role, without a word that is a setting: arguments are for everybody on the machine to read."""
+    if entry.role == "explorer":
+        return ["service", "start", "--host", entry.host, "--port", str(entry.port)]
+    words = [entry.role, "start"]
+    for name in ("deposit", "tickets", "device"):
+        value = getattr(entry, name)
+        if value is not None:
+            words += [f"--{name}", str(value)]
+    return words
+
+
+def environment_of(file: ServiceFile, entry: RoleEntry, outer: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a role's process: its own settings over the common ones over what the service was given.
+
+    Raises ServiceFileInvalid for a credential without systemd's folder of them.
+    """
+    found = dict(os.environ if outer is None else outer)
+    # Whose key acts where, and by which password, is said by the file alone.
+    for name in ("key", "password_file", "data_dir", "metrics"):
+        found.pop(ENVIRONMENT[name], None)
+    values: dict[str, Any] = {name: getattr(file.common, name) for name in _SHARED}
+    values |= {name: value for name in _SHARED if (value := getattr(entry, name)) is not None}
+    values |= {name: getattr(entry, name) for name in ("key", "data_dir", "metrics")}
+    values |= {"password_file": _password_file(entry, found), "log_format": file.log_format}
+    found |= {ENVIRONMENT[name]: str(value) for name, value in values.items() if value is not None}
+    _check(entry, {name: value for name, value in values.items() if value is not None})
+    return found
+
+
+def _password_file(entry: RoleEntry, outer: Mapping[str, str]) -> Path | None:
+    if entry.password_credential is None:
+        return entry.password_file
+    folder = outer.get("CREDENTIALS_DIRECTORY")
+    if not folder:
+        raise ServiceFileInvalid(
+            f"{entry.name} takes its password from credential {entry.password_credential}, and there are none here.",
+            remedy="Start it by systemd with LoadCredential= (`assay service unit`), or name a password_file.",
+        )
+    return Path(folder) / entry.password_credential
+
+
+def _check(entry: RoleEntry, values: Mapping[str, Any]) -> None:
+    """What a child would refuse is refused before any child starts."""
+    try:
+        Settings.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ServiceFileInvalid(f"{entry.name}: {first['loc'][0]}: {first['msg']}.") from None

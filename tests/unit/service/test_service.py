@@ -1,0 +1,190 @@
+"""A service's file, its children and its unit: what is refused, started again, given up, stopped in order."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from assay.protocol.errors import ExitCode
+from assay.service.backoff import MOST_ENDS, MOST_S, STEADY_S, ChildState, after_end
+from assay.service.config import ServiceFileInvalid, arguments_of, environment_of, read_service_file
+from assay.service.keeping import Children
+from assay.service.status import ServiceStatus
+from assay.service.unit import unit_of
+from tests.harness.actors.scraping import one, samples_of
+
+RUN = "0x" + "ab" * 20
+TWO = f"""
+[service]
+status = "127.0.0.1:0"
+stop_s = 5
+
+[common]
+rpc_url = "https://user:hunter22@node.example/v3/sekretsekret"
+store = "/srv/store"
+run = "{RUN}"
+
+[[role]]
+role = "solver"
+key = "sol"
+password_credential = "sol-password"
+data_dir = "/var/lib/assay/sol"
+deposit = "120"
+
+[[role]]
+role = "explorer"
+port = 0
+store = "/srv/other"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "service.toml"
+    path.write_text(text)
+    return path
+
+
+def test_settings_go_by_the_environment_and_no_secret_by_arguments(tmp_path: Path) -> None:
+    file = read_service_file(written(tmp_path, TWO))
+    solver, explorer = file.roles
+    outer = {"CREDENTIALS_DIRECTORY": "/run/credentials/assay", "ETH_KEYSTORE": "another", "PATH": "/bin"}
+    found = environment_of(file, solver, outer)
+    assert found["ETH_PASSWORD"] == "/run/credentials/assay/sol-password" and found["ETH_KEYSTORE"] == "sol"
+    assert found["ASSAY_STORE"] == "/srv/store" and found["ASSAY_LOG_FORMAT"] == "json" and found["PATH"] == "/bin"
+    shown = environment_of(file, explorer, outer)
+    assert shown["ASSAY_STORE"] == "/srv/other" and "ETH_KEYSTORE" not in shown and "ETH_PASSWORD" not in shown
+    assert arguments_of(solver) == ["solver", "start", "--deposit", "120"]
+    assert "hunter22" not in str([arguments_of(entry) for entry in file.roles])
+
+
+WRONG = {
+    "unknown key": (TWO + "\ntikets = 2\n", "tikets"),
+    "no key": (TWO.replace('key = "sol"\n', ""), "key"),
+    "no password": (TWO.replace('password_credential = "sol-password"\n', ""), "password_file"),
+    "no folder": (TWO.replace('data_dir = "/var/lib/assay/sol"\n', ""), "data_dir"),
+    "no roles": ("[service]\n", "roles"),
+    "unknown role": (TWO.replace('"explorer"', '"sponsor"'), "role"),
+    "credential that climbs": (TWO.replace('"sol-password"', '"../x"'), "password_credential"),
+    "no TOML": ("[service", "cannot be read"),
+    "folder twice": (TWO + TWO[TWO.index("[[role]]") : TWO.index("deposit")], "data_dir"),
+    "role is no table": ("role = 5\n", "roles"),
+}
+
+
+@pytest.mark.parametrize(("text", "named"), WRONG.values(), ids=WRONG)
+def test_a_wrong_file_is_refused_by_what_is_wrong_and_quotes_no_value(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(ServiceFileInvalid) as caught:
+        read_service_file(written(tmp_path, text))
+    assert named in caught.value.message and "hunter22" not in caught.value.message
+
+
+def test_a_setting_that_a_child_would_refuse_is_refused_before_any_starts(tmp_path: Path) -> None:
+    text = TWO.replace(RUN, "0x12").replace("password_credential", "password_file")
+    file = read_service_file(written(tmp_path, text))
+    with pytest.raises(ServiceFileInvalid, match="run"):
+        Children(file)
+
+
+def test_a_credential_without_systemd_is_refused(tmp_path: Path) -> None:
+    file = read_service_file(written(tmp_path, TWO))
+    with pytest.raises(ServiceFileInvalid, match="sol-password"):
+        environment_of(file, file.roles[0], {})
+
+
+def test_waits_double_up_to_a_minute_and_a_steady_run_forgives() -> None:
+    ends, waits = 0, []
+    while (found := after_end(1, 1.0, ends)).state is ChildState.WAITING:
+        waits.append(found.wait_s)
+        ends = found.ends
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60] and max(waits) == MOST_S
+    assert found.state is ChildState.GIVEN_UP and found.ends == MOST_ENDS
+    assert after_end(1, STEADY_S, MOST_ENDS - 1).wait_s == 1
+    assert after_end(-9, 1.0, 0).why.startswith("signal 9")
+
+
+@pytest.mark.parametrize("code", [ExitCode.USAGE, ExitCode.CONFIG], ids=lambda code: code.name)
+def test_what_repeating_cannot_help_is_given_up_at_once(code: ExitCode) -> None:
+    assert after_end(code, 1.0, 0).state is ChildState.GIVEN_UP
+
+
+SCRIPT = """
+import os, signal, sys, time
+log = open(sys.argv[1], "a", buffering=1)
+what = sys.argv[2]
+log.write(f"start {what}\\n")
+if what == "solver":
+    def end(*_):
+        time.sleep(0.3)
+        log.write("end solver\\n")
+        sys.exit(0)
+    signal.signal(signal.SIGTERM, end)
+elif what == "verifier":
+    sys.exit(3)
+elif what == "whistleblower":
+    sys.exit(4)
+else:
+    signal.signal(signal.SIGTERM, lambda *_: (log.write("end explorer\\n"), sys.exit(0)))
+while True:
+    time.sleep(0.05)
+"""
+
+
+def role(name: str, folder: Path) -> str:
+    entry = f'[[role]]\nrole = "{name}"\n'
+    if name != "explorer":
+        entry += f'key = "k"\npassword_file = "/x"\ndata_dir = "{folder / name}"\n'
+    return entry
+
+
+def test_real_children_are_started_again_given_up_and_stopped_in_order(tmp_path: Path) -> None:
+    roles = ("solver", "verifier", "whistleblower", "explorer")
+    file = read_service_file(written(tmp_path, "".join(role(name, tmp_path) for name in roles)))
+    (tmp_path / "child.py").write_text(SCRIPT)
+    log = tmp_path / "log"
+    children = Children(file, program=[sys.executable, str(tmp_path / "child.py"), str(log)])
+    stop, status = threading.Event(), ServiceStatus(children)
+    # `service start` is the explorer's command: the script is told "service", and takes it for one that serves.
+    thread = threading.Thread(target=children.run, args=(stop,))
+    thread.start()
+    end = time.monotonic() + 30
+    while not log.exists() or log.read_text().count("start whistleblower") < 3:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    states = {child.entry.name: child.state for child in children.all}
+    assert (states["solver"], states["verifier"]) == (ChildState.RUNNING, ChildState.GIVEN_UP)
+    assert not status.is_alive and status.conditions()["solver"] and not status.conditions()["verifier"]
+    found = samples_of(status.text())
+    assert one(found, "assay_service_child_up", child="solver") == 1
+    assert one(found, "assay_service_child_up", child="verifier") == 0
+    assert one(found, "assay_service_starts_total", child="whistleblower") >= 3
+    stop.set()
+    thread.join(timeout=20)
+    assert not thread.is_alive()
+    lines = log.read_text().splitlines()
+    assert [line for line in lines if line.startswith("end")] == ["end explorer", "end solver"]
+    assert lines.count("start verifier") == 1
+    assert all(child.process is None or child.process.poll() is not None for child in children.all)
+
+
+def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
+    if (verify := shutil.which("systemd-analyze")) is None:
+        pytest.skip("systemd-analyze is not installed")
+    file = read_service_file(written(tmp_path, TWO))
+    text = unit_of(file, Path("/etc/assay/service.toml"), Path(sys.executable), Path("/etc/assay/credentials"))
+    assert "LoadCredential=sol-password:/etc/assay/credentials/sol-password\n" in text
+    assert "ReadWritePaths=/srv/other\nReadWritePaths=/srv/store\n" in text and "/var/lib/assay/sol" not in text
+    assert "hunter22" not in text and "TimeoutStopSec=40\n" in text
+    unit = tmp_path / "assay.service"
+    unit.write_text(text)
+    done = subprocess.run(
+        [verify, "verify", "--man=no", str(unit)], capture_output=True, text=True, env=os.environ, check=False
+    )
+    said = [line for line in done.stderr.splitlines() if "assay" in line]
+    assert done.returncode == 0 and said == [], done.stderr
