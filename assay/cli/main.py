@@ -61,6 +61,7 @@ def _add_commands() -> None:
         run,
         service,
         status,
+        watch,
     )
 
     app.command("demo", epilog=demo.EPILOG)(demo.demo)
@@ -82,6 +83,7 @@ def _add_commands() -> None:
     app.add_typer(economics.app, name="economics")
     app.add_typer(service.app, name="service")
     app.command("status", epilog=status.EPILOG)(status.status)
+    app.command("watch", epilog=watch.EPILOG)(watch.watch)
     app.command("explain", epilog=explain.EPILOG)(explain.explain)
     app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor)
     app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)

@@ -38,6 +38,11 @@ class AlarmKind(StrEnum):
     ESCROW_LOW = "escrow-low"
     REFUND_WAITS = "refund-waits"
     TIMEOUT_DUE = "timeout-due"
+    CHALLENGED = "challenged"
+    CONVICTED = "convicted"
+    GAS_LOW = "gas-low"
+    STORE_DARK = "store-dark"
+    PROCESS_SILENT = "process-silent"
 
 
 NOTES: Final = frozenset({AlarmKind.REFUND_WAITS, AlarmKind.TIMEOUT_DUE})

@@ -1,0 +1,69 @@
+"""`assay watch`: tells a webhook what concerns an address, from a process apart from the one that acts."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from assay.cli.common import address_asked, configure_log, open_blobs, open_round_run, talk
+from assay.cli.options import STORED_RUN, WhoOption, with_settings
+from assay.protocol.errors import ConfigError
+from assay.settings import Settings
+
+EPILOG: Final = (
+    "Example: assay watch --run 0xabc... --store ./store --address 0xdef... --webhook https://hooks.example/assay "
+    "--secret-file ./secret --data-dir ./watch"
+)
+
+
+@with_settings(*STORED_RUN, "key", "keys_dir", "data_dir", "log_format")
+def watch(
+    settings: Settings,
+    webhook: Annotated[str, typer.Option(metavar="URL", help="Where notices are posted.", envvar="ASSAY_WEBHOOK")],
+    secret_file: Annotated[Path, typer.Option(metavar="FILE", help="File with the secret that signs them.")],
+    who: WhoOption = None,
+    gas_low: Annotated[int, typer.Option(min=0, metavar="WEI", help="Coin below which gas is low.")] = 2 * 10**16,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 5.0,
+) -> None:
+    """Post a notice when something begins or ends to concern an address; needs no password and changes nothing.
+
+    Challenged, a deadline near, gas low, convicted, node or store away, its process silent.
+    """
+    from assay.observing import logs
+    from assay.watchdog.alarms import Standing, changes
+    from assay.watchdog.looking import WatchOptions
+    from assay.watchdog.personal import PersonalWatch
+    from assay.watchdog.webhooks import WatchedPlace, Webhook, notice_of
+
+    configure_log(settings)
+    logs.hide_url(webhook)
+    if settings.data_dir is None:
+        raise ConfigError("No folder is named for notices.", code="DataDirMissing", remedy="Give --data-dir DIR.")
+    try:
+        secret = secret_file.read_bytes().strip()
+    except OSError as error:
+        raise ConfigError(
+            f"The secret cannot be read ({error.strerror}).", code="WebhookSecretUnfit", remedy="Name another file."
+        ) from None
+    address, run = address_asked(settings, who), open_round_run(settings)
+    store = open_blobs(settings) if settings.store is not None else None
+    options = WatchOptions(frozenset({address}), allowed_code=settings.allowed_code)
+    dog = PersonalWatch(run, address, store, gas_low, options=options)
+    place = WatchedPlace("0x" + run.address.hex(), "0x" + address.hex())
+    hook = Webhook(webhook, secret, settings.data_dir, say=lambda text: talk.print(text, markup=False))
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    standing: Standing = {}
+    while not stop.is_set():
+        after = dict(dog.look())
+        for raised, alarm in changes(standing, after):
+            hook.keep(notice_of(place, alarm, raised, *dog.head))
+            talk.print(f"{'raised' if raised else 'cleared'}: {alarm.about}: {alarm.text}", markup=False)
+        standing = after
+        hook.send()
+        stop.wait(every)

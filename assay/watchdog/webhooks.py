@@ -1,0 +1,129 @@
+"""Notices to webhooks, at least once: kept on disk until they are taken, signed, sent again with growing waits.
+
+A webhook is trusted with nothing: of its answer the status counts, and it has SEND_S seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import requests
+
+from assay.protocol.errors import ConfigError
+from assay.watchdog.alarms import Alarm
+from assay_ledger.chain.answers import redacted
+from assay_ledger.chain.rpc import TimedSession
+
+SEND_S: Final = 10.0
+FIRST_WAIT_S: Final = 1.0
+MOST_WAIT_S: Final = 300.0
+MOST_WAITING: Final = 10_000
+"""Notices kept for a webhook that is away; beyond it the oldest are dropped, and the next one says how many."""
+
+SIGNATURE: Final = "Assay-Signature"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPlace:
+    """Whom notices are about: a run and an address, 0x and hex digits."""
+
+    run: str
+    address: str
+
+
+def notice_of(place: WatchedPlace, alarm: Alarm, is_raised: bool, block: int, chain_time: int) -> dict[str, Any]:
+    """An alarm as a document. The id is that of this occurrence, however often it is sent."""
+    state = "raised" if is_raised else "cleared"
+    named = json.dumps([place.run, place.address, str(alarm.kind), alarm.about, state, block]).encode()
+    return {
+        "id": hashlib.sha256(named).hexdigest(),
+        "kind": str(alarm.kind),
+        "state": state,
+        "about": alarm.about,
+        "text": alarm.text,
+        "figures": dict(alarm.figures),
+        "run": place.run,
+        "address": place.address,
+        "block": block,
+        "time": chain_time,
+    }
+
+
+def signature(secret: bytes, sent_at: int, body: bytes) -> str:
+    """What stands in the header: when it was sent, by this machine's clock, and HMAC-SHA256 of time, dot and body."""
+    mac = hmac.new(secret, str(sent_at).encode() + b"." + body, hashlib.sha256).hexdigest()
+    return f"t={sent_at},v1={mac}"
+
+
+@dataclass
+class Webhook:
+    """One webhook with what waits for it in `folder`. Times: `clock` never runs back, `wall` is the calendar's.
+
+    Raises ConfigError (WebhookSecretUnfit).
+    """
+
+    url: str
+    secret: bytes
+    folder: Path
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    say: Callable[[str], None] = lambda _text: None
+    _tries: int = 0
+    _not_before: float = field(default=float("-inf"))
+
+    def __post_init__(self) -> None:
+        if len(self.secret) < 16:
+            raise ConfigError(
+                "The webhook's secret has fewer than 16 bytes.",
+                code="WebhookSecretUnfit",
+                remedy="Make one: `openssl rand -hex 32`.",
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def keep(self, notice: Mapping[str, Any]) -> None:
+        """On disk before anything is sent; files are sent in the order of their names."""
+        waiting = self.waiting()
+        for old in waiting[: max(0, len(waiting) + 1 - MOST_WAITING)]:
+            self.say("too many notices wait for the webhook: the oldest is dropped")
+            old.unlink(missing_ok=True)
+        number = int(waiting[-1].name.split("-")[0]) + 1 if waiting else 1
+        path = self.folder / f"{number:012d}-{notice['id']}.json"
+        beside = path.with_suffix(".new")
+        beside.write_text(json.dumps(notice, sort_keys=True))
+        beside.rename(path)
+
+    def waiting(self) -> list[Path]:
+        """What was not taken yet, the oldest first."""
+        return sorted(self.folder.glob("*.json"))
+
+    def send(self) -> None:
+        """Sends what waits, in order, until one is not taken; then nothing before its wait is over."""
+        if self.clock() < self._not_before:
+            return
+        for path in self.waiting():
+            why = self._post(path.read_bytes())
+            if why is not None:
+                self._tries += 1
+                wait = min(FIRST_WAIT_S * 2 ** min(self._tries - 1, 16), MOST_WAIT_S)
+                self._not_before = self.clock() + wait
+                self.say(f"the webhook at {redacted(self.url)} did not take a notice ({why}); again in {wait:g} s")
+                return
+            self._tries = 0
+            path.unlink(missing_ok=True)
+
+    def _post(self, body: bytes) -> str | None:
+        sent_at = int(self.wall())
+        headers = {"Content-Type": "application/json", SIGNATURE: signature(self.secret, sent_at, body)}
+        try:
+            with TimedSession(SEND_S, 1 << 16) as session:
+                answer = session.post(self.url, data=body, headers=headers, allow_redirects=False)
+        except (requests.RequestException, OSError, ValueError) as error:
+            return type(error).__name__
+        return None if 200 <= answer.status_code < 300 else f"HTTP {answer.status_code}"

@@ -1,0 +1,110 @@
+"""`assay watch` as a process, with a real node and a webhook that first refuses: notices come signed, at least once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.watchdog.webhooks import SIGNATURE, signature
+from tests.harness.actors.desk import Desk, open_desk
+from tests.harness.actors.shells import SOURCE, ActorShells
+from tests.harness.actors.whole_run import new_whole_run
+from tests.harness.actors.world import ETHER
+
+SECRET = b"0123456789abcdef0123456789abcdef"
+
+
+@dataclass
+class Hook:
+    """A webhook that refuses the first requests, and keeps what it took."""
+
+    refuses: int
+    taken: list[dict[str, Any]] = field(default_factory=list)
+    seen: list[bytes] = field(default_factory=list)
+
+    def serve(self) -> ThreadingHTTPServer:
+        hook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                header = self.headers[SIGNATURE]
+                sent_at = int(header.split(",")[0].removeprefix("t="))
+                assert header == signature(SECRET, sent_at, body) and abs(sent_at - time.time()) < 60
+                hook.seen.append(body)
+                refused = len(hook.seen) <= hook.refuses
+                self.send_response(503 if refused else 204)
+                self.end_headers()
+                if not refused:
+                    hook.taken.append(json.loads(body))
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return server
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with open_desk(tmp_path_factory.mktemp("desk")) as found:
+        yield found
+
+
+@pytest.mark.timeout(150)
+def test_what_concerns_an_address_is_posted_signed_and_again_until_it_is_taken(desk: Desk, tmp_path: Path) -> None:
+    made = new_whole_run(desk.stage, tmp_path, seats=2, rounds=3)
+    shells = ActorShells(desk, made)
+    shells.add("sol")
+    hook = Hook(refuses=2)
+    server = hook.serve()
+    who = "0x" + shells.people["sol"].hex()
+    (tmp_path / "secret").write_bytes(SECRET + b"\n")
+    words = ["watch", "--webhook", f"http://127.0.0.1:{server.server_port}/hooks/key", "--every", "0.2"]
+    words += ["--rpc-url", made.chain.url, "--run", "0x" + made.run.address.hex(), "--address", who]
+    words += ["--secret-file", str(tmp_path / "secret"), "--data-dir", str(tmp_path / "watch")]
+    watch = subprocess.Popen(
+        [sys.executable, "-m", "assay", *words, "--gas-low", str(20 * ETHER)],
+        env=os.environ | {"PYTHONPATH": SOURCE, "ASSAY_CONFIG": "/dev/null"},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    def wait_for(kind: str, state: str) -> dict[str, Any]:
+        end = time.monotonic() + 60
+        while not (found := [n for n in hook.taken if (n["kind"], n["state"]) == (kind, state)]):
+            assert time.monotonic() < end and watch.poll() is None, hook.taken
+            time.sleep(0.1)
+        return found[0]
+
+    try:
+        low = wait_for("gas-low", "raised")
+        assert (low["address"], low["figures"]["coin"]) == (who, str(10 * ETHER))
+        # Refused twice, and the same notice by its id came a third time.
+        assert {json.loads(body)["id"] for body in hook.seen[:3]} == {hook.taken[0]["id"]}
+        made.chain.transfer(made.stage.sponsor, who, 30 * ETHER)
+        assert wait_for("gas-low", "cleared")["id"] != low["id"]
+        desk.stage.node.process.send_signal(signal.SIGSTOP)
+        wait_for("chain-unreachable", "raised")
+        desk.stage.node.process.send_signal(signal.SIGCONT)
+        wait_for("chain-unreachable", "cleared")
+    finally:
+        desk.stage.node.process.send_signal(signal.SIGCONT)
+        watch.send_signal(signal.SIGTERM)
+        _, said = watch.communicate(timeout=60)
+        server.shutdown()
+    assert watch.returncode == 0 and "HTTP 503" in said and "hooks/key" not in said, said
+    assert list((tmp_path / "watch").iterdir()) == []
