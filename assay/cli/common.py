@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from assay_ledger.store.blobs import BlobStore
 
 
-class Talk(Console):
+class SpokenConsole(Console):
     """What commands say to people; where the log is one of documents, a line of that."""
 
     def print(self, *objects: Any, **options: Any) -> None:
@@ -43,7 +43,7 @@ class Talk(Console):
         logging.getLogger("assay.talk").info("%s", " ".join(words))
 
 
-talk = Talk(stderr=True, highlight=False, soft_wrap=True)
+talk = SpokenConsole(stderr=True, highlight=False, soft_wrap=True)
 """stderr: for people. stdout is data."""
 
 

@@ -37,7 +37,7 @@ _bound: dict[str, Any] = {}
 _secrets: set[str] = set()
 _urls: set[str] = set()
 
-Event = MutableMapping[str, Any]
+LogFields = MutableMapping[str, Any]
 
 
 def bind(**fields: Any) -> None:
@@ -78,7 +78,7 @@ def clean(text: str) -> str:
     return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "..."
 
 
-def redact(_logger: object, _method: str, event: Event) -> Event:
+def redact(_logger: object, _method: str, event: LogFields) -> LogFields:
     """The processor that every line goes through: values by `clean`, and those whose name says secret as a whole."""
     return {clean(str(name)): "..." if _names_secret(name) else _cleaned(value) for name, value in event.items()}
 
@@ -99,7 +99,7 @@ def _cleaned(value: Any, depth: int = 0) -> Any:
     return clean(str(value))
 
 
-def _add_bound(_logger: object, _method: str, event: Event) -> Event:
+def _add_bound(_logger: object, _method: str, event: LogFields) -> LogFields:
     for name in ("message", "asctime"):
         # Left on the record by another handler's formatter: the event says the same.
         event.pop(name, None)
@@ -155,7 +155,7 @@ def configure(form: str, say: Callable[[str], None]) -> None:
     )
 
 
-def _message(_logger: object, _method: str, event: Event) -> str:
+def _message(_logger: object, _method: str, event: LogFields) -> str:
     return str(event.get("event", ""))
 
 

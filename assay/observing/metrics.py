@@ -49,7 +49,7 @@ Sample = tuple[tuple[str, ...], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ActorStanding:
     """What the run says of the actor, as of the loop's last turn. `deadline` in seconds of chain time from the head."""
 
     head: Head
@@ -61,14 +61,14 @@ class Standing:
     enrolled: bool
 
 
-def standing_of(view: RunView, deadline: int | None) -> Standing:
+def standing_of(view: RunView, deadline: int | None) -> ActorStanding:
     """The standing of `view.me`."""
     me, books = view.me, view.books
     tickets = {number for number, _ in view.tickets_of(me)}
     tenures = view.tenures_of(me)
     mine = {number for number, _ in tenures}
     verdicts = [game.verdict for game in view.games.values() if game.verdict is not None]
-    return Standing(
+    return ActorStanding(
         head=view.head,
         deadline=None if deadline is None else deadline - view.now,
         trained=sum(work.tenure in mine for work in view.state.works.values()),
@@ -100,7 +100,7 @@ class ProcessMetrics:
         self.probe: Probe | None = None
         self._clock, self._wall = clock, wall
         self._turned_at, self._is_busy = clock(), True
-        self._standing: Standing | None = None
+        self._standing: ActorStanding | None = None
         self._seen_at: tuple[Head, int | None] | None = None
         self._methods: set[str] = set()
         self._lock = threading.Lock()

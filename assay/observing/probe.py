@@ -32,7 +32,7 @@ STORE_S: Final = 4.0
 
 
 @dataclass(slots=True)
-class Found:
+class Sightings:
     """What the last look found; None where it could not be asked. Amounts in wei."""
 
     node: bool | None = None
@@ -55,7 +55,7 @@ class Probe:
     store: BlobStore | None
     on_request: RequestListener
     every_s: float = EVERY_S
-    found: Found = field(default_factory=Found)
+    found: Sightings = field(default_factory=Sightings)
     _stop: threading.Event = field(default_factory=threading.Event)
     _chain: Chain | None = None
     _locks: dict[Digest, int] = field(default_factory=dict)

@@ -61,15 +61,15 @@ class StatusServer:
         host, port = parse_place(place)
         room = threading.BoundedSemaphore(READERS)
 
-        class Server(_Listener):
+        class BoundServer(_StatusListener):
             handler_room = room
 
         if ":" in host:
             import socket
 
-            Server.address_family = socket.AF_INET6
+            BoundServer.address_family = socket.AF_INET6
         try:
-            self._server = Server((host, port), _handler(shown))
+            self._server = BoundServer((host, port), _handler(shown))
         except OSError as error:
             raise ConfigError(
                 f"Metrics cannot be served on {place} ({error.strerror}).",
@@ -93,7 +93,7 @@ class StatusServer:
         self.close()
 
 
-class _Listener(ThreadingHTTPServer):
+class _StatusListener(ThreadingHTTPServer):
     daemon_threads = True
     handler_room: threading.BoundedSemaphore
 
@@ -113,23 +113,23 @@ class _Listener(ThreadingHTTPServer):
         """A reader that went away is no news."""
 
 
-Answer = tuple[int, str, bytes]
+PageAnswer = tuple[int, str, bytes]
 
 
 def _handler(shown: Shown) -> type[BaseHTTPRequestHandler]:
-    def metrics() -> Answer:
+    def metrics() -> PageAnswer:
         return 200, CONTENT_TYPE_LATEST, shown.text()
 
-    def health() -> Answer:
+    def health() -> PageAnswer:
         return _judged(shown.is_alive, {"alive": shown.is_alive})
 
-    def ready() -> Answer:
+    def ready() -> PageAnswer:
         conditions = shown.conditions()
         return _judged(all(conditions.values()), conditions)
 
-    pages: dict[str, Callable[[], Answer]] = {"/metrics": metrics, "/health": health, "/ready": ready}
+    pages: dict[str, Callable[[], PageAnswer]] = {"/metrics": metrics, "/health": health, "/ready": ready}
 
-    class Handler(BaseHTTPRequestHandler):
+    class StatusHandler(BaseHTTPRequestHandler):
         timeout = READER_S
         server_version, sys_version = "assay", ""
 
@@ -155,9 +155,9 @@ def _handler(shown: Shown) -> type[BaseHTTPRequestHandler]:
             if with_body:
                 self.wfile.write(body)
 
-    return Handler
+    return StatusHandler
 
 
-def _judged(holds: bool, document: dict[str, bool]) -> Answer:
+def _judged(holds: bool, document: dict[str, bool]) -> PageAnswer:
     """200 or 503 with the reasons, as probes of service managers expect."""
     return (200 if holds else 503), "application/json", json.dumps(document).encode() + b"\n"

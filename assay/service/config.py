@@ -31,11 +31,11 @@ class ServiceFileInvalid(ConfigError):
     remedy = "docs/operating.md has an example with every key."
 
 
-class _Table(BaseModel):
+class _ServiceTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Common(_Table):
+class Common(_ServiceTable):
     """What a role takes where it does not say otherwise; see Settings."""
 
     rpc_url: str | None = None
@@ -77,7 +77,7 @@ class RoleEntry(Common):
         return self
 
 
-class ServiceFile(_Table):
+class ServiceFile(_ServiceTable):
     """A whole file. `status` is the place of the service's own metrics and of the health of all."""
 
     status: str | None = None

@@ -27,7 +27,7 @@ SECRET = b"0123456789abcdef0123456789abcdef"
 
 
 @dataclass
-class Hook:
+class TakingHook:
     """A webhook that refuses the first requests, and keeps what it took."""
 
     refuses: int
@@ -37,7 +37,7 @@ class Hook:
     def serve(self) -> ThreadingHTTPServer:
         hook = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class HookHandler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 header = self.headers[SIGNATURE]
@@ -53,7 +53,7 @@ class Hook:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = ThreadingHTTPServer(("127.0.0.1", 0), HookHandler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         return server
 
@@ -69,7 +69,7 @@ def test_what_concerns_an_address_is_posted_signed_and_again_until_it_is_taken(d
     made = new_whole_run(desk.stage, tmp_path, seats=2, rounds=3)
     shells = ActorShells(desk, made)
     shells.add("sol")
-    hook = Hook(refuses=2)
+    hook = TakingHook(refuses=2)
     server = hook.serve()
     who = "0x" + shells.people["sol"].hex()
     (tmp_path / "secret").write_bytes(SECRET + b"\n")

@@ -11,7 +11,7 @@ import pytest
 
 from assay.observing import names
 from assay.observing.metrics import BUSY_S, IDLE_S, ProcessMetrics
-from assay.observing.probe import Found
+from assay.observing.probe import Sightings
 from assay.observing.server import READERS, StatusServer, parse_place
 from assay.protocol.errors import ConfigError, InvariantError, RejectedError, UnavailableError
 from assay.protocol.types import Digest
@@ -25,7 +25,7 @@ from tests.harness.actors.scraping import judged, one, page, samples_of, scrape
 
 
 @dataclass
-class Clock:
+class SteppedClock:
     """Seconds that a test moves."""
 
     now: float = 1000.0
@@ -35,20 +35,20 @@ class Clock:
 
 
 @dataclass
-class Seen:
+class SeenByProbe:
     """What a probe found."""
 
-    found: Found = field(default_factory=Found)
+    found: Sightings = field(default_factory=Sightings)
     store: object | None = None
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SteppedClock:
+    return SteppedClock()
 
 
 @pytest.fixture
-def metrics(clock: Clock) -> ProcessMetrics:
+def metrics(clock: SteppedClock) -> ProcessMetrics:
     return ProcessMetrics("solver", clock=clock)
 
 
@@ -113,7 +113,7 @@ def test_calls_of_a_real_store_are_counted_by_kind(metrics: ProcessMetrics, tmp_
 
 @pytest.mark.parametrize(("is_busy", "limit"), [(False, IDLE_S), (True, BUSY_S)], ids=["at rest", "in an action"])
 def test_health_fails_once_the_loop_stands_still(
-    metrics: ProcessMetrics, clock: Clock, place: str, is_busy: bool, limit: float
+    metrics: ProcessMetrics, clock: SteppedClock, place: str, is_busy: bool, limit: float
 ) -> None:
     metrics.begun("some work")
     metrics._is_busy = is_busy
@@ -126,7 +126,7 @@ def test_health_fails_once_the_loop_stands_still(
     assert judged(place, "/health")[0] == 200
 
 
-def test_an_explorer_is_alive_while_it_answers(clock: Clock) -> None:
+def test_an_explorer_is_alive_while_it_answers(clock: SteppedClock) -> None:
     explorer = ProcessMetrics("explorer", clock=clock)
     clock.now += 10 * BUSY_S
     assert explorer.is_alive
@@ -135,13 +135,13 @@ def test_an_explorer_is_alive_while_it_answers(clock: Clock) -> None:
 def test_readiness_names_each_condition_and_asks_for_all(metrics: ProcessMetrics, place: str) -> None:
     wanted = {"node": False, "key": False, "enrolled": False}
     assert judged(place, "/ready") == (503, wanted)
-    seen = Seen(Found(node=True, store=False), store=object())
+    seen = SeenByProbe(Sightings(node=True, store=False), store=object())
     metrics.probe, metrics.is_unlocked = seen, True  # type: ignore[assignment]
     assert judged(place, "/ready") == (503, {"node": True, "store": False, "key": True, "enrolled": False})
     found = scrape(place)
     assert one(found, "assay_ready", condition="key") == 1 and one(found, "assay_ready", condition="store") == 0
     explorer = ProcessMetrics("explorer")
-    explorer.probe = Seen(Found(node=True))  # type: ignore[assignment]
+    explorer.probe = SeenByProbe(Sightings(node=True))  # type: ignore[assignment]
     assert explorer.conditions() == {"node": True}
 
 
