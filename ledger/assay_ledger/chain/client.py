@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import requests
 from eth_account.signers.local import LocalAccount
@@ -35,6 +35,7 @@ from assay_ledger.chain.answers import (
     without_keys,
 )
 from assay_ledger.chain.artifacts import load_artifact
+from assay_ledger.chain.checked import checked_block, checked_chain_id, checked_log, listed
 from assay_ledger.chain.endpoints import EndpointPool
 from assay_ledger.chain.fees import TIP_FLOOR
 from assay_ledger.chain.log_ranges import LogRanges, RangeRefused
@@ -116,7 +117,7 @@ class Chain:
         # It asks for the chain's number twice beside every call, which counts where requests do, and refuses blocks of
         # chains that write more than 32 bytes into extraData. What is signed names the number that was read here.
         self.w3.middleware_onion.remove("validation")
-        self.chain_id = self.read(lambda: _chain_id(self.w3.eth.chain_id))
+        self.chain_id = self.read(lambda: checked_chain_id(self.w3.eth.chain_id))
         self._lock = threading.Lock()
         self._outboxes: dict[str, Outbox] = {}
 
@@ -183,13 +184,13 @@ class Chain:
 
     def newest(self) -> BlockData:
         """The newest block as the node gives it."""
-        block = self.read(lambda: _block(self.w3.eth.get_block("latest")))
+        block = self.read(lambda: checked_block(self.w3.eth.get_block("latest")))
         self.pace.saw(int(block["number"]))
         return block
 
     def block(self, hash_: bytes) -> BlockData:
         """The block with a hash. Raises UnavailableError (NodeUnreachable) for one that the node does not have."""
-        return self.read(lambda: _block(self.w3.eth.get_block(HexBytes(hash_))))
+        return self.read(lambda: checked_block(self.w3.eth.get_block(HexBytes(hash_))))
 
     def has_block(self, hash_: bytes) -> bool:
         """Whether the node, or one of several that answer at its URL in turn, has a block."""
@@ -248,7 +249,7 @@ class Chain:
         return self._logs({"address": list(contracts), "blockHash": "0x" + block.hex()})
 
     def _logs(self, criteria: dict[str, Any]) -> list[LogReceipt]:
-        return self.read(lambda: [_log(found) for found in _listed(self._result_of("eth_getLogs", criteria))])
+        return self.read(lambda: [checked_log(found) for found in listed(self._result_of("eth_getLogs", criteria))])
 
     def outbox(self, account: LocalAccount, path: Path | None = None) -> Outbox:
         """An account's transactions; the first `path` that is given keeps what is in flight over a restart."""
@@ -362,48 +363,6 @@ def _raised_in(state: RetryCallState) -> BaseException:
 
 def _wait(state: RetryCallState) -> float:
     return wait_before(state.attempt_number, _raised_in(state))
-
-
-def _chain_id(said: int) -> int:
-    """A chain's number. Raises ValueError for one that no transaction could be signed for."""
-    if not 0 < said < 1 << 64:
-        raise ValueError(f"{said} is no number of a chain")
-    return int(said)
-
-
-def _block(said: BlockData) -> BlockData:
-    """A block that has what is read of one. Raises KeyError, TypeError or ValueError."""
-    int(said["number"]), int(said["timestamp"]), bytes(said["hash"]), bytes(said["parentHash"])
-    return said
-
-
-def _listed(said: Any) -> list[dict[str, Any]]:
-    if not isinstance(said, list):  # {} would be no logs at all, and what happened would be lost
-        raise TypeError("no list")
-    return said
-
-
-def _log(found: dict[str, Any]) -> LogReceipt:
-    """What is used of a log, in plain bytes; `blockTimestamp` stays as the node wrote it, where it did."""
-    used = {
-        "address": found["address"],
-        "topics": [_bytes(topic) for topic in found["topics"]],
-        "data": _bytes(found["data"]),
-        "blockNumber": int(found["blockNumber"], 16),
-        "blockHash": _bytes(found["blockHash"]),
-        "transactionHash": _bytes(found["transactionHash"]),
-        "logIndex": int(found["logIndex"], 16),
-    }
-    if "blockTimestamp" in found:
-        used["blockTimestamp"] = found["blockTimestamp"]
-    return cast(LogReceipt, used)
-
-
-def _bytes(text: str) -> bytes:
-    """Bytes as nodes write them. Raises ValueError."""
-    if text[:2] != "0x":
-        raise ValueError("no hex digits")
-    return bytes.fromhex(text[2:])
 
 
 def _with_margin(estimate: int) -> int:
