@@ -117,7 +117,7 @@ def watch(
     from assay_ledger.rounds.view import RunView
 
     reader, pulse = RunReader(run), PulseReader(slots, run.address, who)
-    show: _Plain | _Screen = _Screen() if sys.stdout.isatty() and not as_json else _Plain()
+    show: _PlainLines | _Screen = _Screen() if sys.stdout.isatty() and not as_json else _PlainLines()
     block, found, rounds, fault = -1, None, list[Document](), ""
     first_now, said = 0, None
     with show:
@@ -154,13 +154,13 @@ def _news(found: Document | None, rounds: list[Document], now: str, fault: str) 
     return {name: value for name, value in document.items() if name not in ("block", "now")}, document
 
 
-class _Plain:
+class _PlainLines:
     """Lines as they change."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
 
-    def __enter__(self) -> _Plain:
+    def __enter__(self) -> _PlainLines:
         return self
 
     def __exit__(self, *_: object) -> None:

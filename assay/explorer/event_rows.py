@@ -25,7 +25,7 @@ class EventRow:
     time: int
 
 
-class EventRows(Sequence[EventRow]):
+class ShownEvents(Sequence[EventRow]):
     """A list that grows at its end. A row of a million takes ten times what the event does, so none is kept."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.explorer.event_rows import EventRows
+from assay.explorer.event_rows import ShownEvents
 from assay.explorer.money import Money
 from assay.explorer.names import EventNames, names_in
 from assay.explorer.shelves import Shelves
@@ -19,7 +19,7 @@ class KnownRun:
     def __init__(self, run: Run, version: int = 0) -> None:
         self.state = RunState.of(run.facts)
         self.money = Money(run)
-        self.events = EventRows()
+        self.events = ShownEvents()
         self.names = EventNames()
         self.shelves = Shelves()
         self.version = version

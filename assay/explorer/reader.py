@@ -21,7 +21,7 @@ from assay.bundle.document import Bundle
 from assay.bundle.export import gather
 from assay.bundle.replay import ReplayedDispute, replay
 from assay.explorer.event_rows import EventRow as EventRow
-from assay.explorer.event_rows import EventRows
+from assay.explorer.event_rows import ShownEvents
 from assay.explorer.known import KnownRun
 from assay.explorer.lookups import Lookups
 from assay.explorer.money import Money
@@ -181,7 +181,7 @@ class RunReader:
         return self._known.money
 
     @property
-    def events(self) -> EventRows:
+    def events(self) -> ShownEvents:
         """Every event, in the order of the chain."""
         return self._known.events
 

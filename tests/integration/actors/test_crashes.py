@@ -12,10 +12,7 @@ from assay_ledger.agents.loop import ActorLoop
 from assay_ledger.contract import Call
 from tests.harness.actors.disputed import aside, check_judged, is_judged
 from tests.harness.actors.whole_run import WholeRun
-
-
-class Killed(BaseException):
-    """The process is gone; nothing inside it may catch this."""
+from tests.harness.soak.soaked_run import Killed
 
 
 def step_all(made: WholeRun) -> bool:
