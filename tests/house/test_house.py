@@ -6,7 +6,7 @@ from pathlib import Path
 from tools import check_layout, house
 
 IMPURE = {
-    *("torch", "web3", "numpy", "numba", "scipy", "requests", "httpx", "obstore", "safetensors", "sqlalchemy"),
+    *("torch", "web3", "numpy", "scipy", "requests", "httpx", "obstore", "safetensors", "sqlalchemy"),
     *("io", "os", "pathlib", "shutil", "socket", "subprocess", "tempfile", "threading", "asyncio", "urllib"),
     *("time", "datetime", "random", "secrets", "uuid", "logging", "multiprocessing"),
 }
