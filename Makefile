@@ -29,7 +29,7 @@ NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py 
 # `make device` runs where nothing was set up: by the Python that is named, else by .venv's, else by python3.
 DEVICE := $(if $(filter file,$(origin PYTHON)),$(firstword $(wildcard $(BIN)/python) python3),$(PYTHON))
 
-.PHONY: help setup demo test test-long soak clients quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither models device wheel-check clean
+.PHONY: help setup demo test test-long soak clients quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither audit models device wheel-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -115,6 +115,9 @@ snapshots: setup ## measure the contracts' gas and sizes anew and print them in 
 	  tests/integration/rounds/test_rounds_gas.py tests/integration/rounds/test_duties_gas.py tests/integration/rounds/test_tickets.py \
 	  tests/integration/rounds/test_dispute_gas.py tests/integration/rounds/test_money_gas.py tests/integration/actors/test_seat_gas.py
 	$(BIN)/python -m tools.check_docs --write
+
+audit: setup ## known vulnerabilities of everything that is locked; needs a network (ARGS=--offline)
+	$(BIN)/python tools/audit.py $(ARGS)
 
 slither: setup ## hold slither's findings to docs/security/slither.md (needs a network the first time)
 	@stamp=.build/slither/.assay-$$({ pwd -P; cat requirements-slither.lock; } | sha256sum | cut -c1-16); \

@@ -1,0 +1,101 @@
+"""Looks for known vulnerabilities of everything that is locked: `make audit`.
+
+Asks the advisories of PyPI (or OSV) through a pinned pip-audit, in a throw-away environment. Where no service of
+advisories can be reached, the newest list that is itself a package is read instead, and its date is said: such a list
+is years old and proves little. Exit code 0: nothing known; 1: something found; 2: nobody could be asked.
+
+tools/audit.py [--offline]
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCKS = ("requirements.lock", "requirements-models.lock", "requirements-slither.lock")
+PIP_AUDIT = "pip-audit==2.10.1"
+LIST = "safety-db"
+"""The list that is a package: names, and which versions of them are insecure."""
+
+FOUND, ASKED_NOBODY = 1, 2
+UNREACHABLE = re.compile(r"not found on PyPI and could not be audited|ConnectionError|Failed to upload|ServiceError")
+
+_PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)", re.MULTILINE)
+
+
+def pins(text: str) -> list[tuple[str, str]]:
+    """Name and version of everything in a lock file."""
+    return [(canonicalize_name(name), version) for name, version in _PIN.findall(text)]
+
+
+def insecure(locked: Sequence[tuple[str, str]], known: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What of it a list calls insecure, in a line each; the list has specifiers of versions by name."""
+    named = {canonicalize_name(name): specifiers for name, specifiers in known.items() if name != "$meta"}
+    for name, version in locked:
+        for specifier in named.get(name, ()):
+            if SpecifierSet(specifier).contains(version, prereleases=True):
+                yield f"{name} {version} is among {name}{specifier}"
+
+
+def ask_service(python: Path, lock: Path) -> int:
+    """Exit code of pip-audit over one lock file; 2 where it reached nobody."""
+    asked = subprocess.run(
+        [python, "-m", "pip_audit", "--no-deps", "--disable-pip", "--progress-spinner", "off", "-r", lock],
+        capture_output=True,
+        text=True,
+    )
+    if UNREACHABLE.search(asked.stdout + asked.stderr):
+        return ASKED_NOBODY
+    print(asked.stdout, end="")
+    return asked.returncode and FOUND
+
+
+def read_list(python: Path, folder: Path) -> tuple[Mapping[str, Sequence[str]], str]:
+    """The list, and the day of it."""
+    pip = [python, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, LIST]
+    subprocess.run(pip, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        known = json.loads(archive.read("safety_db/insecure.json"))
+    return known, datetime.fromtimestamp(known["$meta"]["timestamp"], UTC).date().isoformat()
+
+
+def main(arguments: list[str]) -> int:
+    """See the module."""
+    worst = 0
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        python = Path(folder) / "bin" / "python"
+        is_offline = "--offline" in arguments
+        if not is_offline:
+            subprocess.run([python, "-m", "pip", "install", "--quiet", PIP_AUDIT], check=True, capture_output=True)
+            codes = [ask_service(python, ROOT / name) for name in LOCKS]
+            is_offline, worst = ASKED_NOBODY in codes, FOUND if FOUND in codes else 0
+        if is_offline:
+            known, day = read_list(python, Path(folder))
+            found = [line for name in LOCKS for line in insecure(pins((ROOT / name).read_text()), known)]
+            for line in found:
+                print(f"audit: {line}")
+            worst = FOUND if found or worst else ASKED_NOBODY
+            print(
+                f"audit: no service of advisories was reached; {len(found)} found in the list of {day}", file=sys.stderr
+            )
+        else:
+            print(f"audit: {len(LOCKS)} lock files, nothing known" if not worst else "audit: see above")
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
