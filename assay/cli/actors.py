@@ -253,7 +253,7 @@ def _act(
     with bounded_here(), ranks.leading(place) as compute:
         agent = acting.make(kind, run, keys, store, folder, settings.relays, compute, settings.index_url)
         if leave:
-            agent.leaving, agent.on_rest = True, leaving.TellsWaits(role)
+            agent.leaving, agent.on_rest = True, leaving.TellsWaits()
         shown.watch(agent)
         agent.run(stop)
     # A script must not take a leave that was cut short for one that is over, whatever the signal was.

@@ -10,12 +10,12 @@ from assay.amounts import tokens
 from assay.cli.common import talk
 from assay.durations import duration
 from assay.protocol.errors import ConfigError, UnavailableError
+from assay.status.locks import LockEnd, OwnLock, still_locked
 from assay_ledger.agents.heartbeat import EVERY_S, Activity, read_heartbeats
-from assay_ledger.agents.leaving import StillLocked, still_locked
 from assay_ledger.rounds.view import RunView
 
 if TYPE_CHECKING:
-    from assay.protocol.types import Address
+    from assay.protocol.types import Address, Digest
     from assay_ledger.agents.agent import Agent
     from assay_ledger.rounds.run import Run
     from assay_ledger.store.blobs import SlotStore
@@ -77,34 +77,30 @@ def refuse_beside_another(
 class TellsWaits:
     """Says of each lock what it waits for and until when, once until it waits for something else or much longer."""
 
-    def __init__(self, role: str, say: Callable[[str], None] = _say) -> None:
-        self._role, self._say = role, say
-        self._said: dict[str, tuple[str, int | None]] = {}
+    def __init__(self, say: Callable[[str], None] = _say) -> None:
+        self._say = say
+        self._said: dict[Digest, LockEnd] = {}
 
     def __call__(self, view: RunView) -> None:
-        new = [lock for lock in still_locked(view, self._role) if self._is_news(lock)]
+        new = [lock for lock in still_locked(view) if self._is_news(lock)]
         for text, _ in lines(new, view.now):
             self._say(text)
-        self._said |= {lock.what: (lock.waits, lock.not_before) for lock in new}
+        self._said |= {lock.id: lock.end for lock in new}
 
-    def _is_news(self, lock: StillLocked) -> bool:
-        waits, not_before = self._said.get(lock.what, ("", None))
-        return lock.waits != waits or (lock.not_before or 0) > (not_before or 0) + LATER_S
+    def _is_news(self, lock: OwnLock) -> bool:
+        said = self._said.get(lock.id, LockEnd())
+        return lock.end.waits_for != said.waits_for or (lock.end.earliest or 0) > (said.earliest or 0) + LATER_S
 
 
-def lines(locked: Iterable[StillLocked], now: int) -> list[tuple[str, StillLocked]]:
+def lines(locked: Iterable[OwnLock], now: int) -> list[tuple[str, OwnLock]]:
     """Locks in words, those that wait for the same together; each line with the first of its locks."""
-    alike: dict[tuple[str, str, int | None], list[StillLocked]] = {}
+    alike: dict[LockEnd, list[OwnLock]] = {}
     for lock in locked:
-        alike.setdefault((lock.role, lock.waits, lock.not_before), []).append(lock)
+        alike.setdefault(lock.end, []).append(lock)
     found = []
-    for (_, waits, at), those in alike.items():
-        when = (
-            "" if at is None else "; now" if at <= now else f"; in {duration(at - now)} of chain time at the earliest"
-        )
-        holds, wait = ("holds", "waits") if len(those) == 1 else ("hold", "wait")
+    for end, those in alike.items():
         what, amount = ", ".join(lock.what for lock in those), tokens(sum(lock.amount for lock in those))
-        found.append((f"{what} {holds} {amount} tokens and {wait} for {waits}{when}", those[0]))
+        found.append((f"{what} ({amount} tokens): {end.words(now)}", those[0]))
     return found
 
 
@@ -118,7 +114,7 @@ def say_what_is_left(agent: Agent, run: Run, role: str) -> dict[str, Any]:
     except UnavailableError as error:
         _say(f"what is locked cannot be read now: {error.message} `assay {role} leave` gets it out.")
         return {"free": None, "locked": None}
-    locked = still_locked(view, role)
+    locked = still_locked(view)
     for text, lock in lines(locked, view.now):
         _say(f"{text}: `assay {command(lock, role)} leave`")
     if not locked:
@@ -128,14 +124,17 @@ def say_what_is_left(agent: Agent, run: Run, role: str) -> dict[str, Any]:
     return {
         "free": free,
         "locked": [
-            {"what": k.what, "amount": k.amount, "waits_for": k.waits, "not_before": k.not_before} for k in locked
+            {"what": k.what, "amount": k.amount, "waits_for": k.end.waits_for, "not_before": k.end.earliest}
+            for k in locked
         ],
     }
 
 
-def command(lock: StillLocked, role: str) -> str:
+def command(lock: OwnLock, role: str) -> str:
     """The role whose command gets a lock out: tickets are a whistleblower's where one says so."""
-    return role if lock.role == "verifier" and role != "solver" else lock.role
+    if lock.kind in ("seat", "seat fee"):
+        return "solver"
+    return "verifier" if lock.kind == "ticket" and role == "solver" else role
 
 
 def paid_out_by(free: int, exit_s: int) -> str:

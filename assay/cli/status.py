@@ -17,6 +17,7 @@ from assay.durations import duration
 from assay.explorer.documents import Document, wei
 from assay.protocol.types import Address
 from assay.settings import Settings
+from assay.status.locks import LockEnd, when
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
 
@@ -97,11 +98,6 @@ def lines(document: Document) -> Iterator[str]:
     yield from _section("Then", [(_deadline(later, now),) for later in document["deadlines"][1:]])
 
 
-def when(at: int, now: int) -> str:
-    """A chain time as people read it; `at` is the first second in which something can be done."""
-    return "now" if at <= now else f"in {duration(at - now)} (chain time {at})"
-
-
 def _section(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Aligned rows under a title; nothing where there are none."""
     if not rows:
@@ -131,20 +127,8 @@ def _stake(document: Document, now: int) -> Iterator[tuple[str, ...]]:
 
 
 def _lock(lock: Document, now: int) -> tuple[str, ...]:
-    name = {"seat": "seat, tenure", "seat fee": "seat fee, tenure", "root": "root, generation"}
-    kind = name.get(lock["kind"], lock["kind"])
-    said = []
-    if lock["lost_after"] is not None and lock["lost_after"] < now:
-        said.append("is lost: it was not revealed in time")
-    elif lock["ends_at"] is not None:
-        said.append(f"can end {when(lock['ends_at'], now)}")
-    if lock["waits_for"] is not None:
-        said.append(f"waits for {lock['waits_for']}")
-    if lock["not_before"] is not None:
-        said.append(f"not before {when(lock['not_before'], now).removeprefix('in ')}")
-    if lock["lost_after"] is not None and lock["lost_after"] >= now:
-        said.append(f"burns after chain time {lock['lost_after']}")
-    return f"{kind} {lock['number'] or ''}".rstrip(), _amount(lock["amount"]), "; ".join(said)
+    end = LockEnd(**{name: lock[name] for name in ("ends_at", "not_before", "lost_after", "waits_for")})
+    return lock["what"], _amount(lock["amount"]), end.words(now)
 
 
 def _seat(seat: Document) -> tuple[str, ...]:

@@ -98,6 +98,7 @@ def _lock(lock: OwnLock) -> Document:
         "id": hexed(lock.id),
         "kind": lock.kind,
         "number": lock.number,
+        "what": lock.what,
         "amount": wei(lock.amount),
         **asdict(lock.end),
     }

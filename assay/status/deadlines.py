@@ -5,10 +5,11 @@ Times are chain times in seconds; `until` is the last second whose block still t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from assay.protocol.game.table import Side
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.rounds.ticket_types import TicketId
@@ -16,6 +17,7 @@ from assay.protocol.types import Digest
 from assay.status.locks import reveal_until
 from assay_ledger.rounds.view import RunView
 from assay_solver.strategy import recent, seen
+from assay_verifier import merging
 from assay_verifier.ticket_keeping import owed_calls
 from assay_verifier.view_records import ViewRecords
 
@@ -45,6 +47,7 @@ def _all(view: RunView, challenges: Mapping[Digest, int]) -> Iterator[OwnDeadlin
         yield OwnDeadline("challenge", reveal_until(view, at), text)
     if not view.state.money.is_ended:
         yield from _rounds(view)
+        yield from _nodes(view)
     if not view.state.money.is_stopped:
         yield from _audits(view)
 
@@ -82,6 +85,27 @@ def _rounds(view: RunView) -> Iterator[OwnDeadline]:
             yield OwnDeadline("merge", there.seal_until, f"seal a root of generation {generation}")
         elif not there.has_opened:
             yield OwnDeadline("merge", there.merge_until, f"open the root of generation {generation}")
+
+
+def _nodes(view: RunView) -> Iterator[OwnDeadline]:
+    """Above 64 seats tickets merge: what they say of a group's updates, and roots that they seal and open."""
+    for round_ in merging.recent(view):
+        for hold in merging.holds_seen(view, round_):
+            if hold.silent:
+                text = f"say which updates of group {hold.group} of round {round_} are here"
+                yield OwnDeadline("merge", hold.hold_until, text)
+        for node in merging.nodes_seen(view, round_):
+            what = f"generation {round_ + 1}"
+            if ids.is_group(node.node):
+                what = f"the sum of group {ids.group_of(node.node)} of round {round_}"
+            if node.is_ready and node.silent:
+                yield OwnDeadline("merge", node.seal_until, f"seal a root of {what} with {_tickets(node.silent)}")
+            if node.sealed:
+                yield OwnDeadline("merge", node.open_until, f"open the root of {what} with {_tickets(node.sealed)}")
+
+
+def _tickets(numbers: Sequence[TicketId]) -> str:
+    return f"ticket{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
 
 
 def _audits(view: RunView) -> Iterator[OwnDeadline]:

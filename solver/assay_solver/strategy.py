@@ -14,7 +14,7 @@ from assay.protocol.rounds.terms import GenerationStatus, Tenure
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents import keeping, patience
-from assay_ledger.agents.leaving import costs_no_fee
+from assay_ledger.agents.keeper import costs_no_fee
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.rounds import nodes
 from assay_ledger.rounds.records import OpeningRecord

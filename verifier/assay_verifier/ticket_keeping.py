@@ -145,7 +145,8 @@ def ticket_actions(
             yield from _owed(held, records, now)
     free = plan.free
     for held in tickets:
-        if held.missing and not held.is_convicted and held.missing <= free and not plan.is_leaving:
+        is_used = not plan.is_leaving or _is_called_in_vain(held, records)
+        if held.missing and not held.is_convicted and held.missing <= free and is_used:
             free -= held.missing
             yield TopUpTicket(held.id)
     for held in tickets:
@@ -156,6 +157,14 @@ def ticket_actions(
     elif sum(not held.until for held in tickets) < plan.wanted and plan.bond <= free:
         yield RegisterTicket(len(tickets))
     yield from (ReclaimTicket(held.id) for held in tickets if _is_reclaimable(held, records))
+
+
+def _is_called_in_vain(held: HeldTicket, records: TicketRecords) -> bool:
+    """Whether a ticket may still be called and its stake is too short for any answer: each call would be fined.
+
+    Who leaves gets back what fines have left without filling it up; so nothing else is worth a top-up to it.
+    """
+    return not held.can_answer and (not held.until or records.epochs[-1].start < held.until)
 
 
 def owed_calls(held: HeldTicket, records: TicketRecords, before: int) -> list[int]:

@@ -210,6 +210,14 @@ def release_at(view: RunView, tenure: Tenure) -> int:
     return view.now
 
 
+def costs_no_fee(view: RunView, tenure: Tenure) -> bool:
+    """Whether a seat can be given up without its fee: this round's commitment is made, or the tenure has not begun.
+
+    A tenure that ends with a round to which nothing was committed loses it.
+    """
+    return view.round is None or view.round < tenure.from_ or tenure.last == view.round + 1
+
+
 def _audits(view: RunView) -> Iterator[Task]:
     """Accusations without a game, and tickets that fines have left short."""
     for name, made in view.books.duties.attestations.accusations.items():

@@ -9,7 +9,7 @@ from hexbytes import HexBytes
 from web3.types import LogReceipt
 
 from assay.protocol.run.claims import ClaimKind, ClaimRef
-from assay.protocol.types import Address, Digest, Round, Seat
+from assay.protocol.types import Address, BeaconRound, Digest, Round, Seat
 from assay_ledger.bindings import attestations, beacon, commitments, duties, generations, tenures, tickets
 from assay_ledger.bindings.grouped_generations import NodeOpened, NodeSealed
 from assay_ledger.chain.client import Head
@@ -88,6 +88,12 @@ class ToldWorld(RoundWorld):
                 tenure.suspensions -= 1
             case _:
                 tenure.accusations += 1 if function == "accuse" else -1
+
+    def submit_beacon(self) -> int:
+        """See RoundWorld; the bench has it without an event."""
+        at, known = super().submit_beacon(), self.neighbours.known
+        self.told.books.randomness.learn(BeaconRound(max(known)), known[max(known)], self.now)
+        return at
 
     def open_game(self, challenger: Address, ref: tuple[Any, ...]) -> int:
         """See RoundWorld; a puppet's game has no event that an index knows."""

@@ -10,10 +10,9 @@ import pytest
 from assay.protocol.rounds.terms import NEVER
 from assay.protocol.types import Round
 from assay.sponsor.charters import AuditRates
-from assay_ledger.agents.leaving import still_locked
+from assay.status.locks import still_locked
 from assay_ledger.agents.money_keeper import winds_down_at
 from assay_ledger.rounds.view import RunView
-from assay_solver.agent import Solver
 from assay_solver.cheats import solver_cheat_named
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
@@ -36,15 +35,15 @@ class Leave:
         over, locks = True, self.made.locks()
         for name in self.names:
             agent, view = self.made.players[name].agent, self.made.players[name].agent.see()
-            said = still_locked(view, "solver" if isinstance(agent, Solver) else "verifier")
+            said = still_locked(view)
             held = sum(amount for owner, amount in locks.values() if owner == agent.me)
             # Refunds of moves come out of a bond while its game lasts.
-            bonds = sum(lock.amount for lock in said if "bond" in lock.what)
+            bonds = sum(lock.amount for lock in said if lock.kind == "game")
             assert 0 <= sum(lock.amount for lock in said) - held < (bonds or 1), (name, said)
             for what in set(self.times[name]) - {lock.what for lock in said}:
                 at, is_stopped = self.times[name].pop(what), view.state.money.is_stopped
                 assert at <= view.now or is_stopped, f"{name} said that {what} comes back later than it did"
-            self.times[name] |= {lock.what: lock.not_before for lock in said if lock.not_before is not None}
+            self.times[name] |= {lock.what: lock.end.earliest for lock in said if lock.end.earliest is not None}
             over = over and agent.is_finished(view)
             assert agent.is_finished(view) <= (held == 0)
         return over
@@ -74,8 +73,9 @@ def test_who_leaves_before_its_commitment_commits_first_and_keeps_its_fee(stage:
     made.launch()
     made.settle(lambda view: view.round == 1 and not view.works(Round(1)))
     leave = Leave(made, EVERYBODY)
-    (lock,) = still_locked(made.players["ada"].agent.see(), "solver")
-    assert "its commitment to round 1" in lock.waits and lock.not_before == made.view.commit_until(Round(1))
+    for lock in still_locked(made.players["ada"].agent.see()):
+        assert "its commitment to round 1" in (lock.end.waits_for or "")
+        assert lock.end.earliest == made.view.commit_until(Round(1))
     view = made.settle(leave.is_over)
     assert view.round is not None and view.round < 5 and len(view.works(Round(1))) == 2
     assert not any(t.fee_gone for t in view.books.tenures.tenures.values())

@@ -11,7 +11,8 @@ import pytest
 from typer.testing import Result
 
 from assay.amounts import tokens
-from assay.cli.status import lines, when
+from assay.cli.status import lines
+from assay.status.locks import when
 from assay.protocol.errors import UsageError
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Round, Seat, Wei
@@ -70,7 +71,7 @@ def test_one_screen_says_what_is_held_locked_and_why(made: WholeRun) -> None:
     shown = asked(made, "ada").stdout
     assert len(shown.splitlines()) < 40 and max(map(len, shown.splitlines())) < 160
     lock = made.run.charter.economics.seat_lock
-    (row,) = [line for line in shown.splitlines() if line.startswith("  seat, tenure 1")]
+    (row,) = [line for line in shown.splitlines() if line.startswith("  seat 0 ")]
     assert f" {tokens(lock)} " in row and "waits for the seat to be left" in row
     assert "Next deadline: none" in shown and "solver" not in shown.splitlines()[1]
     assert "ticket 1" in asked(made, "vera").stdout
@@ -142,7 +143,7 @@ def test_the_names_of_the_document_stay_what_scripts_read(made: WholeRun) -> Non
         *("tickets", "next_deadline", "deadlines", "earned", "income", "wallet"),
     ]
     assert list(found["locks"][0]) == [
-        *("id", "kind", "number", "amount", "ends_at", "not_before", "lost_after", "waits_for"),
+        *("id", "kind", "number", "what", "amount", "ends_at", "not_before", "lost_after", "waits_for"),
     ]
     assert set(found["stake"]) == {"deposited", "withdrawn", "free", "locked"}
     assert next(iter(lines(found))).endswith(f"chain time {found['now']}")

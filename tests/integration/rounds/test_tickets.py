@@ -245,6 +245,20 @@ def test_half_of_a_fine_goes_to_who_proved_it_and_never_more_than_there_is(stage
     stage.compare()
 
 
+@pytest.mark.parametrize("taken", [1, TERMS.bond // 2 + 1, TERMS.bond], ids=["a-wei", "half", "all"])
+def test_what_fines_left_of_a_stake_comes_back_without_a_top_up(stage: TicketStage, taken: int) -> None:
+    (ticket,) = seasoned(stage, 1)
+    free = stage.vault.free_of(stage.people[0])
+    assert stage.fine(ticket, taken, to=1) == taken
+    stage.retire(0, ticket)
+    stage.begin(2, TERMS.seasoning)
+    for _ in range(4):
+        stage.begin(2)
+    assert stage.reclaim(0, ticket) == TERMS.bond - taken
+    assert stage.vault.free_of(stage.people[0]) == free + TERMS.bond - taken
+    stage.compare()
+
+
 def test_a_ticket_left_short_is_removed_after_its_owner_could_know(stage: TicketStage) -> None:
     (ticket,) = seasoned(stage, 1)
     assert refused(stage.remove_short, 2, ticket) == "TicketWhole"

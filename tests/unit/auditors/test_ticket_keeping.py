@@ -201,6 +201,27 @@ def test_a_fine_is_made_up_for_to_the_last_free_wei() -> None:
     assert kept.held()[0].missing == 0
 
 
+def test_who_leaves_fills_a_stake_up_only_while_calls_would_be_fined_otherwise() -> None:
+    kept = KeptTickets()
+    kept.act()
+    kept.stage.pass_time(TICKETS.seasoning)
+    kept.epoch()
+    (held,) = kept.held()
+    kept.stage.tickets.fine(held.id, BOND // 2 + 1, kept.stage.people[1], kept.stage.now)
+    assert not kept.stage.tickets.can_answer(held.id)
+    (short,) = kept.held()
+    plan, top_up, retire = TicketPlan(1, True, BOND, BOND), TopUpTicket(held.id), RetireTicket(held.id)
+    later = kept.stage.now + 1
+    for seen, free, wanted in (
+        (replace(short, can_answer=False), BOND, [top_up, retire]),
+        (replace(short, can_answer=False), BOND // 2, [retire]),
+        (replace(short, can_answer=False, until=later), BOND, [top_up]),
+        (replace(short, can_answer=False, until=kept.epochs[-1].start), BOND, []),
+        (replace(short, can_answer=True), BOND, [retire]),
+    ):
+        assert list(ticket_actions(replace(plan, free=free), [seen], kept.chains, kept, 0))[: len(wanted) or 1] == wanted
+
+
 def test_a_secret_beyond_what_one_call_walks_is_shown_in_two() -> None:
     kept = KeptTickets(links=100)
     kept.act()

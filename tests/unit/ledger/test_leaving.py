@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from eth_account import Account
 
-from assay.cli.leaving import ALIVE_WITHIN_S, LATER_S, ActorRunning, TellsWaits, lines, refuse_beside_another
+from assay.cli.leaving import ALIVE_WITHIN_S, LATER_S, ActorRunning, TellsWaits, command, lines, refuse_beside_another
 from assay.protocol.errors import UnavailableError
-from assay.protocol.types import Address, Wei
+from assay.protocol.types import Address, Digest
+from assay.status.locks import LockEnd, OwnLock
 from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
-from assay_ledger.agents.leaving import StillLocked
 from assay_ledger.chain.client import address_of
 from assay_ledger.store.blobs import BlobStore, open_store
 from tests.harness.clocks import MovedClock
@@ -94,27 +95,32 @@ def test_a_store_that_is_dark_keeps_nobody_from_leaving(
     assert ("cannot be seen" in capsys.readouterr().err) is not waits
 
 
-def ticket(number: int, waits: str = "its epochs", at: int | None = 200) -> StillLocked:
-    return StillLocked("verifier", f"ticket {number}", Wei(3 * TOKEN), waits, at)
+def ticket(number: int, waits: str = "its epochs", at: int | None = 200) -> OwnLock:
+    name, end = Digest(number.to_bytes(32, "big")), LockEnd(waits_for=waits, not_before=at)
+    return OwnLock(name, "ticket", number, f"ticket {number}", 3 * TOKEN, end)
 
 
 def test_locks_that_wait_for_the_same_are_said_in_one_line() -> None:
-    seat = StillLocked("solver", "seat 4", Wei(TOKEN // 2), "its audits", None)
-    assert [text for text, _ in lines([ticket(1), seat, ticket(2), ticket(3, at=90)], 100)] == [
-        "ticket 1, ticket 2 hold 6 tokens and wait for its epochs; in 1 min 40 s of chain time at the earliest",
-        "seat 4 holds 0.5 tokens and waits for its audits",
-        "ticket 3 holds 3 tokens and waits for its epochs; now",
+    seat = OwnLock(Digest(bytes(32)), "seat", 9, "seat 4", TOKEN // 2, LockEnd(waits_for="its audits"))
+    free = replace(seat, what="ticket 5", kind="ticket", end=LockEnd(ends_at=90))
+    assert [text for text, _ in lines([ticket(1), seat, ticket(2), ticket(3, at=90), free], 100)] == [
+        "ticket 1, ticket 2 (6 tokens): waits for its epochs; in 1 min 40 s (chain time 200) at the earliest",
+        "seat 4 (0.5 tokens): waits for its audits",
+        "ticket 3 (3 tokens): waits for its epochs",
+        "ticket 5 (0.5 tokens): can end now",
     ]
+    roles = [command(lock, role) for lock in (seat, free) for role in ("solver", "verifier", "whistleblower")]
+    assert roles == ["solver", "solver", "solver", "verifier", "verifier", "whistleblower"]
 
 
 def test_a_wait_is_said_once_until_it_is_another_or_much_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    locked: list[StillLocked] = []
+    locked: list[OwnLock] = []
     said: list[str] = []
     monkeypatch.setattr("assay.cli.leaving.still_locked", lambda *_: locked)
     view = type("Seen", (), {"now": 100})()
-    tells = TellsWaits("verifier", said.append)
+    tells = TellsWaits(said.append)
 
-    def count(*now: StillLocked) -> int:
+    def count(*now: OwnLock) -> int:
         locked[:], before = now, len(said)
         tells(view)
         return len(said) - before
