@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from assay.amounts import parse_amount, tokens
 from assay.cli.common import talk
+from assay.cli.live_role import LiveRole
 from assay.demo.lines import RunLines, parties
 from assay.protocol.errors import AssayError, FundsError
 from assay.protocol.types import Round, Seat, Wei
 from assay.sponsor.launching import deposit, stake_in_vault, stake_of
 from assay.sponsor.work_losses import WorkLosses
 from assay_ledger.agents.waiting import waits
-from assay_ledger.bindings import commitments, escrow, generations
+from assay_ledger.bindings import commitments, escrow, generations, payments
 from assay_ledger.chain.client import address_of
 from assay_ledger.contract import Event, Logged
 from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.nodes import opener_of
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
 
@@ -114,10 +116,14 @@ def make(
     folder: Path,
     relays: Sequence[str],
     compute: Compute | None = None,
+    on_rest: Callable[[RunView], None] | None = None,
     index_url: str | None = None,
-) -> Agent:
-    """The actor, which tells on stderr what concerns it from now on. compute: what runs its programs, if not itself.
-    index_url: the database that keeps the run's events, if not a file in its folder."""
+) -> tuple[Agent, LiveRole]:
+    """The actor, which tells on stderr what concerns it from now on, and the foot of its terminal.
+
+    compute: what runs its programs, if not itself. on_rest: what it says where nothing is to be done; why the run
+    stands still unless given. index_url: the database that keeps the run's events, if not a file in its folder.
+    """
     from assay_solver.worker import Worker
 
     me, since = address_of(keys.account), run.chain.head().number
@@ -125,20 +131,40 @@ def make(
     made: list[Agent] = []
 
     def tell(_contract: str, found: Logged[Event]) -> None:
-        state = made[0].state
-        if found.block > since and (isinstance(found.event, OF_ALL) or me in parties(found.event, state)):
-            text = lines.line(found.event, state)
+        state, event = made[0].state, found.event
+        is_mine = me in parties(event, state)
+        if isinstance(event, payments.OpeningPaid):
+            opening = state.books.generations.openings[event.node, event.party]
+            is_mine = opener_of(RunView(run.charter, run.facts, me, state), opening).who == me
+        if is_mine:
+            live.on_event(event, me)
+        if found.block > since and (is_mine or isinstance(event, OF_ALL)):
+            text = lines.line(event, state)
             if text is not None:
                 talk.print(text, markup=False, soft_wrap=True)
 
+    says = _Progress()
+
+    def on_progress(doing: str, done: int, total: int) -> None:
+        if says(doing, done, total):
+            live.on_look(RunView(run.charter, run.facts, me, made[0].state))
+        live.on_progress(doing, done, total)
+
     kept = index_url or f"sqlite:///{(folder / EVENTS_FILE).absolute()}"
-    options: dict[str, Any] = {"listeners": [tell], "on_progress": _Progress(), "relays": relays, "compute": compute}
+    options: dict[str, Any] = {"listeners": [tell], "on_progress": on_progress, "relays": relays, "compute": compute}
     options |= {"index_url": kept, "told_from": since + 1}
+    live = LiveRole(lambda: made[0].doing if made else "")
     made.append(kind(run, keys, store, folder, **options))
-    made[0].on_rest = TellsStanding()
+    standing = TellsStanding() if on_rest is None else on_rest
+
+    def rest(view: RunView) -> None:
+        live.on_look(view)
+        standing(view)
+
+    made[0].on_rest = rest
     if isinstance(made[0], Worker):
         made[0].on_commit = TellsLosses(WorkLosses(made[0].archive))
-    return made[0]
+    return made[0], live
 
 
 class TellsLosses:
@@ -193,7 +219,10 @@ class _Progress:
     def __init__(self) -> None:
         self._said = ""
 
-    def __call__(self, doing: str, done: int, total: int) -> None:
-        if doing != self._said:
-            self._said = doing
-            talk.print(doing, markup=False, soft_wrap=True)
+    def __call__(self, doing: str, done: int, total: int) -> bool:
+        """Whether it is something new."""
+        if doing == self._said:
+            return False
+        self._said = doing
+        talk.print(doing, markup=False, soft_wrap=True)
+        return True

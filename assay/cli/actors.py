@@ -251,11 +251,14 @@ def _act(
         talk.print(f"what is drawn comes from {WORDS[beacon_name(run.charter.beacon)]}", markup=False)
     take_long_turns()
     with bounded_here(), ranks.leading(place) as compute:
-        agent = acting.make(kind, run, keys, store, folder, settings.relays, compute, settings.index_url)
-        if leave:
-            agent.leaving, agent.on_rest = True, leaving.TellsWaits()
+        on_rest = leaving.TellsWaits() if leave else None
+        agent, live = acting.make(
+            kind, run, keys, store, folder, settings.relays, compute, on_rest, index_url=settings.index_url
+        )
+        agent.leaving = leave
         shown.watch(agent)
-        agent.run(stop)
+        with live:
+            agent.run(stop)
     # A script must not take a leave that was cut short for one that is over, whatever the signal was.
     is_interrupted = signal.SIGINT in received or (leave and stop.is_set())
     if is_interrupted:

@@ -10,6 +10,7 @@ import typer
 
 from assay.cli.common import open_round_run, print_fields, print_json, talk
 from assay.cli.options import RUN, JsonOption, with_settings
+from assay.cli.progress import progress
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def export(
     from assay_ledger.rounds.index import RunIndex
 
     the_run = open_round_run(settings)
-    bundle = export_bundle(the_run, RunIndex(the_run).sync(), game)
+    with progress("reading the game from the chain"):
+        bundle = export_bundle(the_run, RunIndex(the_run).sync(), game)
     data = encode_bundle(bundle)
     with writing(out):
         out.write_bytes(data)
@@ -52,7 +54,8 @@ def export(
     else:
         print_fields(document)
     # A file that does not verify is still evidence, of a defect or of worse: it is written, and said.
-    verify(bundle)
+    with progress("replaying the dispute"):
+        verify(bundle)
     talk.print(f"Anybody can check it without a chain: assay bundle verify {out}")
 
 
@@ -75,7 +78,9 @@ def verify_(
     except OSError as error:
         raise BundleMalformed(f"{file} cannot be read ({error.strerror}).", code="BundleUnreadable") from None
     bundle = decode_bundle(data)
-    document = describe(verify(bundle), hashlib.sha256(data).hexdigest())
+    with progress("replaying the dispute"):
+        found = verify(bundle)
+    document = describe(found, hashlib.sha256(data).hexdigest())
     if as_json:
         print_json(document)
     else:

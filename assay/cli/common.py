@@ -43,8 +43,8 @@ class SpokenConsole(Console):
         logging.getLogger("assay.talk").info("%s", " ".join(words))
 
 
-talk = SpokenConsole(stderr=True, highlight=False, soft_wrap=True)
-"""stderr: for people. stdout is data."""
+talk = SpokenConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+"""stderr: for people, word by word as it is said: `own:factory:` is a name and no picture. stdout is data."""
 
 
 def configure_log(settings: Settings) -> None:

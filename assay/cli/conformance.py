@@ -11,6 +11,7 @@ import typer
 
 from assay.cli.common import print_json, print_table
 from assay.cli.options import DeviceOption, JsonOption
+from assay.cli.progress import progress
 from assay.protocol.errors import NumericsError, UsageError
 
 EPILOG = (
@@ -76,7 +77,8 @@ def _fuzz(seconds: float, seed: int | None, jobs: int, as_json: bool) -> None:
 def _vectors(vectors: Path | None, as_json: bool) -> None:
     from assay.conformance.answers import check_all, default_vectors, executor_results
 
-    tallies = list(check_all(vectors or default_vectors()))
+    with progress("comparing with the known answers"):
+        tallies = list(check_all(vectors or default_vectors()))
     if as_json:
         print_json(
             {"executors": [asdict(e) for e in executor_results(tallies)], "groups": [asdict(t) for t in tallies]}

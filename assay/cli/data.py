@@ -10,6 +10,7 @@ import typer
 
 from assay.cli.common import print_fields, print_json, talk
 from assay.cli.options import JsonOption
+from assay.cli.progress import progress, written
 from assay.protocol.errors import UsageError
 
 app = typer.Typer(no_args_is_help=True, help="Texts, tables and images as data for recipes.")
@@ -71,7 +72,9 @@ def convert(
         percent=validation,
         images=ImageForm(None if size is None else _pixels(size), gray),
     )
-    _show(converted(sources, to, terms), as_json=as_json)
+    with progress("converting", measure=written(to.absolute())):
+        card = converted(sources, to, terms)
+    _show(card, as_json=as_json)
     talk.print(f"In a recipe: data = open_data({str(to)!r}), from assay.datasets.folder.", markup=False)
 
 

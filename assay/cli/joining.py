@@ -10,6 +10,7 @@ from eth_utils.address import to_checksum_address
 from assay.amounts import tokens
 from assay.cli.common import address_named, archive_of, open_blobs, open_round_run, print_json, sight
 from assay.cli.options import STORED_RUN, JsonOption, with_settings
+from assay.cli.progress import moved, progress
 from assay.cli.run_documents import CODE_WORDS, describe_code
 from assay.cli.sponsors import unknown_sponsor
 from assay.cli.this_machine import income_lines, income_of, machine_lines, this_machine
@@ -50,7 +51,9 @@ def can_join(
         raise UsageError(f"There is no role {role!r}.", code="UnknownRole", remedy=f"Choose one of {', '.join(ROLES)}.")
     who, the_run = address_named(address, settings.keys_dir), open_round_run(settings)
     code, needed = describe_code(the_run, settings.allowed_code), what_it_locks(the_run, role, tickets)
-    view, machine = sight(the_run), None
+    with progress("reading the run from the chain"):
+        view = sight(the_run)
+    machine = None
     reasons = joining_reasons(the_run, view, who, role, needed) + unknown_sponsor(the_run, settings)
     if settings.store is not None:
         faults = start_faults(the_run, open_blobs(settings))
@@ -134,7 +137,8 @@ def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: in
 def start_faults(run: Run, store: BlobStore) -> list[str]:
     """Why a run is not worth a stake: what it starts from, as an actor checks it before it joins."""
     try:
-        archive_of(run, store).check()
+        with progress("reading what the run starts from", measure=moved(store)):
+            archive_of(run, store).check()
     except AssayError as error:
         return [error.message.rstrip(".")]
     return []

@@ -9,6 +9,7 @@ import typer
 
 from assay.cli.common import archive_of, open_blobs, open_round_run, print_fields, print_json, print_table, sight
 from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.progress import moved, progress
 from assay.protocol.errors import UnavailableError
 from assay.settings import Settings
 
@@ -51,8 +52,9 @@ def pull(
 
     the_run, store = open_round_run(settings), open_blobs(settings)
     archive = archive_of(the_run, store)
-    names, outline = names_and_outline(archive, store)
-    weights = fetch_weights(archive, sight(the_run), names, TorchCompute(), generation)
+    with progress("fetching the weights", measure=moved(store)):
+        names, outline = names_and_outline(archive, store)
+        weights = fetch_weights(archive, sight(the_run), names, TorchCompute(), generation)
     file = out / "model.safetensors" if out.is_dir() or not out.suffix else out
     write_weights(file, weights, outline)
     first: dict[str, object] = {"file": str(file)}
@@ -82,8 +84,9 @@ def verify(
 
     the_run, store = open_round_run(settings), open_blobs(settings)
     archive = archive_of(the_run, store)
-    names, outline = names_and_outline(archive, store)
-    found = find_weights(archive, sight(the_run), names, file, outline)
+    with progress("hashing the file", measure=moved(store)):
+        names, outline = names_and_outline(archive, store)
+        found = find_weights(archive, sight(the_run), names, file, outline)
     _show({"on_chain": True}, found, as_json=as_json)
 
 
@@ -118,10 +121,12 @@ def capture_report(
     tier_of(tier)
     names = [name for given in factories for name in listed(given)]
     rows = {}
-    for name, row in reports(names, ReportTerms(steps, tier, seconds)):
-        rows[name] = row
-        if not as_json:
-            print_row(name, row)
+    with progress("capturing models", len(names)) as done:
+        for name, row in reports(names, ReportTerms(steps, tier, seconds)):
+            rows[name] = row
+            done()
+            if not as_json:
+                print_row(name, row)
     if as_json:
         print_json({name: row.to_json() for name, row in rows.items()})
     check_rows(rows)
@@ -136,14 +141,16 @@ def losses(settings: Settings, as_json: JsonOption = False) -> None:
 
     the_run, store = open_round_run(settings), open_blobs(settings)
     weigh, _ = evaluation(store, the_run.charter, the_run.address)
-    rows = []
-    for generation, root in standing_generations(sight(the_run)).items():
-        try:
-            loss = weigh(root)
-        except UnavailableError as error:
-            rows.append({"generation": generation, "root": "0x" + root.hex(), "loss": None, "reason": str(error)})
-        else:
-            rows.append({"generation": generation, "root": "0x" + root.hex(), "loss": loss})
+    rows, standing = [], standing_generations(sight(the_run))
+    with progress("evaluating generations", len(standing), moved(store)) as done:
+        for generation, root in standing.items():
+            try:
+                loss = weigh(root)
+            except UnavailableError as error:
+                rows.append({"generation": generation, "root": "0x" + root.hex(), "loss": None, "reason": str(error)})
+            else:
+                rows.append({"generation": generation, "root": "0x" + root.hex(), "loss": loss})
+            done()
     if as_json:
         print_json(rows)
         return

@@ -19,6 +19,7 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
+from assay.cli.progress import moved, progress, told_steps
 from assay.cli.readiness import check_ready
 from assay.cli.starting import check_start, read_wanted
 from assay.durations import duration
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 DEFAULT_PRESET: Final = "demo"
 DEFAULT_STEPS: Final = 25
 DEFAULT_TIER: Final = "fixed14"
+CAPTURING: Final = "capturing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,32 +173,33 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
         pays = f"have {wanted.sponsor_multisig}" if multisig is not None else "and"
         confirm(f"Deploy this run from {sponsor.address} {pays} pay {tokens(escrow)} tokens into its escrow?", yes=yes)
 
-    run = post_run(
-        chain,
-        sponsor,
-        blobs,
-        prepared,
-        name=wanted.name,
-        rounds=wanted.rounds,
-        seats=wanted.seats,
-        pace=pace_of(inner_steps, wanted.units, wanted.least, wanted.commit, prepared.step_seconds),
-        rates=wanted.rates,
-        kind=wanted.profile,
-        network=network,
-        pays=wanted.pays,
-        committee=wanted.committee,
-        token=wanted.own_token,
-        sponsored_by=multisig,
-        talk=talk.print,
-        confirm=ask,
-    )
-    check_run_code(run, settings)
-    wei = wanted.escrow_for(run.charter)
-    if wanted.own_token is None:
-        mint_tokens(chain, sponsor, run.token, multisig or address_of(sponsor), wei)
-    if multisig is None:
-        talk.print(f"funding the escrow with {tokens(wei)} tokens")
-        fund_run(chain, sponsor, run, wei)
+    with told_steps(moved(blobs)) as say:
+        run = post_run(
+            chain,
+            sponsor,
+            blobs,
+            prepared,
+            name=wanted.name,
+            rounds=wanted.rounds,
+            seats=wanted.seats,
+            pace=pace_of(inner_steps, wanted.units, wanted.least, wanted.commit, prepared.step_seconds),
+            rates=wanted.rates,
+            kind=wanted.profile,
+            network=network,
+            pays=wanted.pays,
+            committee=wanted.committee,
+            token=wanted.own_token,
+            sponsored_by=multisig,
+            talk=say,
+            confirm=ask,
+        )
+        check_run_code(run, settings)
+        wei = wanted.escrow_for(run.charter)
+        if wanted.own_token is None:
+            mint_tokens(chain, sponsor, run.token, multisig or address_of(sponsor), wei)
+        if multisig is None:
+            say(f"funding the escrow with {tokens(wei)} tokens")
+            fund_run(chain, sponsor, run, wei)
     document: dict[str, Any] = {
         "run": "0x" + run.address.hex(),
         "store": blobs.location,
@@ -340,21 +343,23 @@ def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = 
         chosen = preset_of(wanted.preset or DEFAULT_PRESET)
         text = texts.pydoc_text() if wanted.data is None else texts.read_text(wanted.data)
         talk.print(f"capturing the programs of preset {chosen.name}: {four}")
-        return prepare_rounds(chosen, text, wanted.seats, wire=wire, group_size=wanted.group_size, start=start)
+        with progress(CAPTURING):
+            return prepare_rounds(chosen, text, wanted.seats, wire=wire, group_size=wanted.group_size, start=start)
     tier = wanted.tier or DEFAULT_TIER
     tier_of(tier)
     made = load_recipe(wanted.recipe)
     talk.print(f"capturing the programs of {wanted.recipe}: {four}")
-    found = prepare_recipe_rounds(
-        made,
-        wanted.recipe,
-        wanted.seats,
-        inner_steps=inner_steps,
-        tier=tier,
-        wire=wire,
-        group_size=wanted.group_size,
-        start=start,
-    )
+    with progress(CAPTURING):
+        found = prepare_recipe_rounds(
+            made,
+            wanted.recipe,
+            wanted.seats,
+            inner_steps=inner_steps,
+            tier=tier,
+            wire=wire,
+            group_size=wanted.group_size,
+            start=start,
+        )
     for line in found.mapped:
         talk.print(f"of what it starts from: {line}", markup=False)
     talk.print(

@@ -9,6 +9,7 @@ import typer
 
 from assay.cli.common import print_fields, print_json, print_table, talk
 from assay.cli.options import DeviceOption, JsonOption
+from assay.cli.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +53,8 @@ def capture(
 
     tier_of(tier)
     recipe = load_recipe(factory)
-    captured = capture_recipe(recipe, tier, calibrate=calibrate)
+    with progress(f"capturing {factory}"):
+        captured = capture_recipe(recipe, tier, calibrate=calibrate)
     file = out or Path(factory.partition(":")[0].rsplit(".", 1)[-1] + ".program")
     written = write_capture(captured, file, with_state=state)
     document = program_document(captured.program, captured.report(), with_nodes=False)
@@ -151,10 +153,12 @@ def check(
             code="FactoryNotNamed",
             remedy="Add --factory PACKAGE.MODULE:FACTORY, the one that the program was captured from.",
         )
-    found = check_on_batch(
-        program, read_state(file, program) if step is None else step.state(), report, reference=reference
-    )
-    beside = _beside(program, step, against_eager, report)
+    with progress("running the program"):
+        found = check_on_batch(
+            program, read_state(file, program) if step is None else step.state(), report, reference=reference
+        )
+    with progress("running it beside the stock step"):
+        beside = _beside(program, step, against_eager, report)
     rounding = [rounding_document(loss) for loss in found.rounding]
     document: dict[str, Any] = {
         "root": "0x" + program.root.hex(),

@@ -123,7 +123,11 @@ def _stake(document: Document, now: int) -> Iterator[tuple[str, ...]]:
     leaving = document["leaving"]
     if leaving is not None:
         yield "asked out", _amount(leaving["amount"]), f"can be withdrawn {when(leaving['ends_at'], now)}"
-    yield "in the wallet", _amount(document["wallet"]["tokens"]), f"and {_amount(document['wallet']['coins'])} coins"
+    yield (
+        "in the wallet",
+        _amount(document["wallet"]["tokens"]),
+        f"and {int(document['wallet']['coins']) / 1e18:.6f} coins",
+    )
 
 
 def _lock(lock: Document, now: int) -> tuple[str, ...]:

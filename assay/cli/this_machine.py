@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from assay.amounts import tokens
-from assay.cli.common import archive_of, open_blobs, talk
+from assay.cli.common import archive_of, open_blobs
+from assay.cli.progress import moved, told_steps
 from assay.planning.expected import DailyIncome, auditor_day, solver_day
 from assay.protocol.errors import AssayError
 from assay.protocol.rounds.terms import NEVER
@@ -26,7 +27,9 @@ def this_machine(run: Run, settings: Settings, role: str) -> tuple[MachineVerdic
 
     folder = settings.data_dir or platformdirs.user_data_path("assay")
     try:
-        found = measure(archive_of(run, open_blobs(settings)), run.chain, role, folder, say=talk.print)
+        store = open_blobs(settings)
+        with told_steps(moved(store)) as say:
+            found = measure(archive_of(run, store), run.chain, role, folder, say=say)
     except AssayError as error:
         return None, [f"this machine cannot do the work: {error.message.rstrip('.')}"]
     return found, found.reasons

@@ -7,6 +7,7 @@ terminal the picture stays in its place; elsewhere a line is printed when it say
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -189,4 +190,10 @@ class _Screen:
 
     def show(self, live: list[str], _still: list[str]) -> None:
         """Draws it anew."""
-        self._live.update(Group(*(Text(line) for line in live)), refresh=True)
+        width = self._live.console.width
+        self._live.update(Group(*(Text(row) for line in live for row in fitted(line, width))), refresh=True)
+
+
+def fitted(line: str, width: int) -> list[str]:
+    """A line as rows of a terminal: between words, and what goes on stands further in."""
+    return textwrap.wrap(line, width, subsequent_indent=" " * 6, break_on_hyphens=False) or [""]

@@ -10,6 +10,7 @@ from assay.protocol.game.state import Outcome
 from assay.protocol.program.nodes import Family
 from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.ids import generation_of
 from assay.protocol.rounds.terms import WorkStatus
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef
@@ -148,6 +149,8 @@ class RunLines:
                 found = state.attestations[event.attestation]
                 earned = _earned(event.pay, event.shares)
                 return f"{owner} earns {earned} for its finding about seat {found.seat} in round {found.round}"
+            case payments.OpeningPaid() if event.pay:
+                return f"the merge of round {generation_of(event.node) - 1} brings {about(event.pay)} tokens"
             case bounties.PartPaid():
                 return f"{self.who(event.to)} gets {about(event.amount)} tokens of a bounty"
             case grants.Cancelled():

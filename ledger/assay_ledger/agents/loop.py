@@ -42,6 +42,9 @@ BLOCK_S: Final = 15.0
 """A refused action is tried again after so many seconds where a block would have been waited for: on a chain whose
 blocks come with transactions alone, none comes while everybody waits."""
 
+TOO_EARLY: Final = frozenset({"TooEarly", "MaskOpen"})
+"""What a contract says of calls whose time has not come."""
+
 _LOG = logging.getLogger("assay.agent")
 _SENT = logging.getLogger("assay.chain")
 
@@ -131,6 +134,11 @@ class ActorLoop(ABC, Generic[V, A]):
         chain.outbox(keys.account, data_dir / "outbox.jsonl")
         self._resting = Activity.IDLE
         self._handlers = self.handlers()
+
+    @property
+    def doing(self) -> str:
+        """What it is at, or waits for, in a few words."""
+        return self._doing
 
     # --- what a kind of run adds
 
@@ -304,7 +312,9 @@ class ActorLoop(ABC, Generic[V, A]):
         """An action that is refused is not an error: somebody was faster, or its time has not come."""
         times = self._parked[action].times + 1 if action in self._parked else 1
         self.observer.tried(action, error)
-        _LOG.info("%s: %s: %s", self.role, describe(action), error.message, extra={"code": error.code})
+        # Blocks are not mined in the second that their sender thinks of: once too early is how a window begins.
+        level = logging.DEBUG if times == 1 and error.code in TOO_EARLY else logging.INFO
+        _LOG.log(level, "%s: %s: %s", self.role, describe(action), error.message, extra={"code": error.code})
         wait = min(2**times, 64)
         parked = _Parked(times, head=head.number + wait // 2, clock=self._clock() + BLOCK_S * (wait // 2))
         # Several contracts have a TooEarly of two times; the later one is when it is no longer so.

@@ -6,6 +6,9 @@ What it says of games that are played stands with the played run, in test_explor
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -103,6 +106,22 @@ def test_a_committed_challenge_without_its_bond_is_told_then_late_then_missed(
     ):
         chain.rpc("evm_mine", hex(at))
         assert kinds(dog) == found, at - committed
+
+
+def test_a_deadline_that_is_missed_ends_a_look_at_a_run_with_9(made: WholeRun) -> None:
+    commit(made)
+    window = game_config(made.run.charter).reveal_window
+    made.chain.rpc("evm_mine", hex(made.chain.head().timestamp + window + 1))
+    where = ("--rpc-url", made.chain.url, "--run", "0x" + made.run.address.hex())
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("ETH_", "ASSAY_"))}
+    done = subprocess.run(
+        [sys.executable, "-m", "assay", "dispute", "watch", *where, "--once", "--json"],
+        env=kept | {"ASSAY_CONFIG": "/dev/null", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    (line,) = map(json.loads, done.stdout.splitlines())
+    assert (done.returncode, line["kind"]) == (ExitCode.DEADLINE, "deadline-missed"), done.stderr
 
 
 def test_what_a_reorganization_took_back_is_no_alarm(made: WholeRun) -> None:

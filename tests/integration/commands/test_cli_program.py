@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from assay.cli.program import app
 from assay.programs.files import read_program, report_path, state_path
-from assay.protocol.errors import AssayError
+from assay.protocol.errors import AssayError, ExitCode
 from assay.protocol.program.programfile import encode_program
 from assay.protocol.program.witness import WrongWitness
 from assay.protocol.program.witness_rows import NoWitness
@@ -64,6 +64,10 @@ def wants(module, size=3):
 
 def fails():
     raise ValueError("no such data")
+
+
+def other():
+    return make(nn.Linear(3, 2), lambda m, x: (m(x) - 1).square().mean())
 
 
 def explodes():
@@ -238,6 +242,18 @@ def test_the_command_line_says_it_and_exits_with_the_code(folder: Path) -> None:
     assert done.stderr.startswith("CannotLower: Cannot lower 4 operations: ")
     assert "Traceback" not in done.stderr
     assert json.loads(done.stdout)["error"]["details"]["offenders"]
+
+
+def test_a_program_that_trains_something_else_ends_its_process_with_11(folder: Path) -> None:
+    document("capture", "mymodels:factory", "--out", "own.program")
+    check = [sys.executable, "-m", "assay", "program", "check", "own.program", "--against-eager", "2", "--json"]
+    ends = {
+        name: subprocess.run([*check, "--factory", f"mymodels:{name}"], cwd=folder, capture_output=True, text=True)
+        for name in ("factory", "other")
+    }
+    assert (ends["factory"].returncode, ends["other"].returncode) == (0, ExitCode.PARTED), ends
+    error = json.loads(ends["other"].stdout.splitlines()[-1])["error"]
+    assert (error["code"], error["exit_code"]) == ("PartsFromStock", 11) and "PartsFromStock: " in ends["other"].stderr
 
 
 def test_the_witnessed_program_is_written_and_another_one_is_refused(tmp_path: Path) -> None:

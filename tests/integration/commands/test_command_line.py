@@ -32,9 +32,9 @@ PRODUCED = {
     ExitCode.REJECTED: "commands/test_cli_bad_input.py::test_an_address_without_a_run",
     ExitCode.NUMERICS: "commands/test_cli_program.py::test_the_command_line_says_it_and_exits_with_the_code",
     ExitCode.FRAUD: "commands/test_bundle.py::test_the_exit_code_says_whether_a_file_lies_or_is_none",
-    ExitCode.DEADLINE: "rounds/test_late_beacons.py",
+    ExitCode.DEADLINE: "actors/test_watchdog.py::test_a_deadline_that_is_missed_ends_a_look_at_a_run_with_9",
     ExitCode.CANCELLED: "commands/test_command_line.py::test_a_question_that_nobody_answers_is_cancelled",
-    ExitCode.PARTED: "unit/training/test_capture_report.py",
+    ExitCode.PARTED: "commands/test_cli_program.py::test_a_program_that_trains_something_else_ends_its_process_with_11",
     ExitCode.NO: "commands/test_run_commands.py::test_who_asks_whether_it_can_join_is_told_every_reason",
     ExitCode.INTERRUPTED: "commands/test_demo_endings.py",
 }

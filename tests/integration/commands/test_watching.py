@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.cli.status import document_at, lines
-from assay.cli.watching import PulseReader, watch
+from assay.cli.watching import PulseReader, fitted, watch
 from assay.explorer.reader import REFRESH_S
 from assay.protocol.types import Round, Wei
 from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Activity, HeartbeatWriter
@@ -125,3 +125,12 @@ def test_an_actor_that_says_nothing_new_for_too_long_is_called_silent(made: Whol
     assert "SILENT" in pulse.line()
     writer.beat()
     assert "SILENT" not in pulse.line()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_line_wider_than_a_terminal_breaks_between_words_and_goes_on_further_in(width: int) -> None:
+    line = "  fee of seat 0  2  waits for the seat to be left (`assay solver leave`, or its actor once the run is over)"
+    first, *rest = rows = fitted(line, width)
+    assert max(map(len, rows)) <= width and " ".join([first, *(row.strip() for row in rest)]) == line
+    assert first.startswith("  fee of seat 0  2  ") and all(row.startswith(" " * 6) for row in rest)
+    assert bool(rest) is (width < len(line)) and fitted("", width) == [""]

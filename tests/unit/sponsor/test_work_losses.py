@@ -221,5 +221,5 @@ def test_a_solver_that_is_started_says_its_losses(monkeypatch: pytest.MonkeyPatc
     solver.archive = SimpleNamespace()  # type: ignore[assignment]
     run = SimpleNamespace(chain=SimpleNamespace(head=lambda: SimpleNamespace(number=1)))
     keys = ActorKeys("ada", Account.create())
-    made = acting.make(lambda *_, **__: solver, run, keys, open_store(tmp_path), tmp_path, ())  # type: ignore[arg-type]
+    made, _ = acting.make(lambda *_, **__: solver, run, keys, open_store(tmp_path), tmp_path, ())  # type: ignore[arg-type]
     assert isinstance(made, Solver) and isinstance(made.on_commit, TellsLosses)
