@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,10 +112,8 @@ class SentFile:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with self.path.open("ab") as file:
-                file.write(json.dumps({"raw": raw.hex()}).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+            with self.path.open("a+b", buffering=0) as file:
+                _append_line(file, json.dumps({"raw": raw.hex()}).encode())
         except OSError as error:
             _LOG.warning("%s cannot be written: %s", self.path, error)
 
@@ -144,3 +144,21 @@ class SentFile:
         to = bytes(values["to"])
         call = Payload("0x" + to.hex() if to else None, bytes(values["data"]), values["value"], values["gas"])
         return values["nonce"], Attempt(raw, call, Offer(values["maxFeePerGas"], values["maxPriorityFeePerGas"]))
+
+
+def _append_line(file: FileIO, line: bytes) -> None:
+    """A whole line, on disk when it returns, or nothing of it. Raises OSError.
+
+    Half a line, which a crash left or a full disk, is ended first: it must not take the next one along.
+    """
+    end = file.seek(0, os.SEEK_END)
+    is_torn = end > 0 and os.pread(file.fileno(), 1, end - 1) != b"\n"
+    left = memoryview((b"\n" if is_torn else b"") + line + b"\n")
+    try:
+        while left:
+            left = left[file.write(left) :]
+        os.fsync(file.fileno())
+    except OSError:
+        with suppress(OSError):
+            file.truncate(end)
+        raise

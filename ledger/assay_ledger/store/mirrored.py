@@ -15,16 +15,19 @@ import atexit
 import builtins
 import heapq
 import logging
+import re
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Final, TypeVar
+from urllib.parse import quote
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
-from assay_ledger.store.blobs import BlobStore, open_store
+from assay_ledger.store.blobs import BlobStore, StoreAddressInvalid, open_store
 from assay_ledger.store.interfaces import MAX_LISTED, StorePace
 from assay_ledger.store.telling import CallListener
 
@@ -40,6 +43,9 @@ CALL_S: Final = 2.0
 
 RETRY_S: Final = 2.0
 
+_BARE: Final = re.compile(r"[^./~:][^/:]*")
+"""A word that is neither an address nor plainly a path."""
+
 _LOG = logging.getLogger("assay.store")
 
 T = TypeVar("T")
@@ -51,7 +57,21 @@ def open_stores(locations: str) -> BlobStore:
     *first, last = [part for part in locations.split(",") if part] or [locations]
     if not first:
         return open_store(last)
+    _check_commas(locations, [*first, last])
     return MirroredStore([*(open_store(part, StorePace(call_s=CALL_S)) for part in first), open_store(last)])
+
+
+def _check_commas(locations: str, parts: Sequence[str]) -> None:
+    """A comma in a path would make a store of what stands before it, and of what stands behind. Raises
+    StoreAddressInvalid where it looks like that."""
+    is_rest = parts[0].startswith(("/", "~")) and any(_BARE.fullmatch(part) for part in parts[1:])
+    if not is_rest and not Path(locations).is_dir():
+        return
+    path = Path(locations).expanduser().absolute().as_posix()
+    raise StoreAddressInvalid(
+        f"{locations} has a comma, and commas stand between stores: it would be {len(parts)}, {' and '.join(parts)}.",
+        remedy=f"For one folder write file://{quote(path)}; for several write a folder in this one as ./name.",
+    )
 
 
 class _Mirror:

@@ -16,6 +16,7 @@ from assay_ledger.store.blobs import (
     BlobStore,
     ObjectMismatch,
     ObjectMissing,
+    StoreAddressInvalid,
     StorePace,
     StoreUnreachable,
     get_named,
@@ -53,6 +54,26 @@ def test_stores_with_a_comma_between_are_one(tmp_path: Path) -> None:
     for name in "ab":
         assert open_store(tmp_path / name).get(digest, 10) == b"bytes"
         assert open_store(tmp_path / name).list("lists/aa") == (("lists/aa", digest),)
+
+
+def test_a_comma_in_a_path_is_named_and_its_folder_can_be_written_as_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine,yours").mkdir()
+    for location in ("mine,yours", f"{tmp_path}/mine,yours"):
+        with pytest.raises(StoreAddressInvalid, match="commas stand between stores") as raised:
+            open_stores(location)
+        assert f"file://{tmp_path}/mine%2Cyours" in str(raised.value.remedy)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine,yours"]
+    assert open_stores(f"file://{tmp_path}/mine%2Cyours").location == f"{tmp_path}/mine,yours"
+
+
+@pytest.mark.parametrize("location", ["/nowhere/mine,yours", "~/mine,yours"])
+def test_the_rest_of_a_path_behind_a_comma_is_no_store(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    with pytest.raises(StoreAddressInvalid, match=r"it would be 2, .*mine and yours"):
+        open_stores(location)
 
 
 @pytest.mark.parametrize("hostility", HOSTILITIES)

@@ -14,7 +14,8 @@ from assay.protocol.errors import AssayError, FundsError, UnavailableError
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.chain.outbox import IN_FLIGHT, Outbox, Result
-from assay_ledger.chain.sent import Payload
+from assay_ledger.chain.sent import Payload, SentFile
+from tests.harness.full_disks import writing_nothing
 from tests.harness.mempool import GWEI, Held, Mempool
 
 ETHER = 10**18
@@ -311,3 +312,31 @@ def test_a_node_that_is_gone_is_named_and_what_was_sent_counts(pool: Mempool) ->
     assert payer.received() == [1]
     # The chain was not looked at, so it is paid again; a player looks first.
     assert mined(box.send([payer.call()])) and payer.received() == [1, 1]
+
+
+def signed(account: LocalAccount, nonce: int) -> bytes:
+    """A transaction as the file keeps it."""
+    fields = {"chainId": 1, "nonce": nonce, "to": account.address, "value": 1, "gas": 21_000, "type": 2}
+    return bytes(account.sign_transaction(fields | {"maxFeePerGas": 9, "maxPriorityFeePerGas": 1}).raw_transaction)
+
+
+@pytest.mark.parametrize("room", range(0, 250, 50))
+def test_a_disk_that_took_half_a_line_costs_no_other_transaction(tmp_path: Path, room: int) -> None:
+    account: LocalAccount = Account.create()
+    file = SentFile(account, 1, tmp_path / "outbox.jsonl")
+    file.add(signed(account, 0))
+    with writing_nothing((tmp_path / "outbox.jsonl").stat().st_size + room):
+        file.add(signed(account, 1))
+    file.add(signed(account, 2))
+    assert list(file.load()) == [0, 2]
+    assert len((tmp_path / "outbox.jsonl").read_bytes().splitlines()) == 2
+
+
+def test_half_a_line_that_a_crash_left_does_not_take_the_next_one_along(tmp_path: Path) -> None:
+    account: LocalAccount = Account.create()
+    file = SentFile(account, 1, tmp_path / "outbox.jsonl")
+    file.add(signed(account, 0))
+    with (tmp_path / "outbox.jsonl").open("ab") as torn:
+        torn.write(b'{"raw": "02f8')
+    file.add(signed(account, 2))
+    assert list(file.load()) == [0, 2]
