@@ -68,12 +68,17 @@ __all__ = [
     "StoreSilent",
     "StoreUnreachable",
     "get_named",
+    "marker_of",
+    "object_path",
     "open_store",
 ]
 
 SEARCH_S: Final = 120.0
 SEARCH_BYTES_PER_S: Final = 1 << 18
 """How long one search among the objects of a name takes at most; `waiting_at_most` gives a caller less."""
+SURVEY_S: Final = 60.0
+PAGE: Final = 1 << 16
+"""Of a survey of everything that lies in a store: for how long a call may list, and how many paths."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,7}")
 _MARKER = re.compile(r"names/(.+)/([0-9a-f]{64})")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
@@ -115,28 +120,28 @@ class BlobStore:
             _check_name(name)
         digest = Digest(hashlib.sha256(data).digest())
         # Always written: it replaces a damaged copy, and the rename shows either the old or the new one.
-        self._write(_object_path(digest), data, "write")
+        self._write(object_path(digest), data, "write")
         if name is not None:
             self._write(f"names/{name}/{digest.hex()}", b"", "write")
         return digest
 
     def get(self, digest: Digest, max_bytes: int) -> bytes:
-        data = self._read(_object_path(digest), max_bytes, "read")
+        data = self._read(object_path(digest), max_bytes, "read")
         actual = hashlib.sha256(data).digest()
         if actual != digest:
-            raise ObjectMismatch(f"{_object_path(digest)} in {self.location} hashes to {actual.hex()}.")
+            raise ObjectMismatch(f"{object_path(digest)} in {self.location} hashes to {actual.hex()}.")
         return data
 
     def get_range(self, digest: Digest, start: int, length: int, max_bytes: int) -> bytes:
         """Some bytes of an object of at most `max_bytes`, not hashed: whoever asks holds a hash of just these."""
-        path = _object_path(digest)
+        path = object_path(digest)
         with self._asking(path, "read") as seconds:
             data = self._backend.read_range(path, start, length, max_bytes, seconds, self._pace.bytes_per_s)
         self.traffic.add("read", read=len(data))
         return data
 
     def has(self, digest: Digest) -> bool:
-        path = _object_path(digest)
+        path = object_path(digest)
         with self._asking(path, "look") as seconds:
             found = self._backend.exists(path, seconds)
         self.traffic.add("look")
@@ -144,14 +149,14 @@ class BlobStore:
 
     def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
         _check_name(prefix)
-        return tuple(sorted({marker for path in self._paths(prefix, "", limit) if (marker := _marker(path))}))
+        return tuple(sorted({marker for path in self._paths(prefix, "", limit) if (marker := marker_of(path))}))
 
     def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
         _check_name(name)
         last = "" if after is None else f"names/{name}/{after.hex()}"
         # A store that shows the same page again must not be read for ever.
         while paths := [path for path in self._paths(name, last, MAX_LISTED) if path > last]:
-            yield from (marker[1] for path in paths if (marker := _marker(path)) and marker[0] == name)
+            yield from (marker[1] for path in paths if (marker := marker_of(path)) and marker[0] == name)
             last = max(paths)
 
     def _paths(self, prefix: str, after: str, limit: int) -> builtins.list[str]:
@@ -175,6 +180,29 @@ class BlobStore:
         self.traffic.add("slot")
         names = {path.removeprefix("slots/") for path in paths}
         return tuple(sorted(name for name in names if _NAME.fullmatch(name)))
+
+    def entries(self, top: str) -> Iterator[tuple[str, int]]:
+        """Every path below `objects`, `names` or `slots` with its size in bytes, in the order of paths.
+
+        For whoever keeps a store, not for actors: a page may take SURVEY_S.
+        """
+        last = ""
+        while True:
+            with self._asking(top, "list") as seconds:
+                found = self._backend.sizes(top, last, PAGE, max(seconds, SURVEY_S))
+            self.traffic.add("list")
+            # A store that shows the same page again must not be read for ever.
+            page = sorted(entry for entry in found if entry[0] > last)
+            if not page:
+                return
+            yield from page
+            last = page[-1][0]
+
+    def delete(self, path: str) -> None:
+        """Removes what `entries` listed there; nothing is there afterwards."""
+        with self._asking(path, "write") as seconds:
+            self._backend.delete(path, seconds)
+        self.traffic.add("write")
 
     def _read(self, path: str, max_bytes: int, kind: str) -> bytes:
         """At most `max_bytes` bytes: a store that announces, or sends, more must not cost us the memory."""
@@ -313,14 +341,15 @@ def _bucket(location: str, scheme: str) -> Bucket:
         raise StoreAddressInvalid(f"{location} cannot be used as a store ({_first_line(error)}).") from None
 
 
-def _object_path(digest: Digest) -> str:
+def object_path(digest: Digest) -> str:
+    """Where a digest's bytes lie. Raises ObjectNameInvalid."""
     text = digest.hex()
     if len(text) != 64:
         raise ObjectNameInvalid(f"A digest has 32 bytes, not {len(digest)}.")
     return f"objects/{text[:2]}/{text}"
 
 
-def _marker(path: str) -> tuple[str, Digest] | None:
+def marker_of(path: str) -> tuple[str, Digest] | None:
     """Name and digest of a marker's path; None for whatever else lies there."""
     match = _MARKER.fullmatch(path)
     return (match[1], Digest(bytes.fromhex(match[2]))) if match and _NAME.fullmatch(match[1]) else None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
 
 if TYPE_CHECKING:
+    from obstore import GetResult
     from obstore.store import ObjectStore
 
 _CHUNK_BYTES: Final = 1 << 16
@@ -30,6 +31,9 @@ _BROKEN_OFF: Final = re.compile(r"after \d+ retries|request or response body err
 All else is an answer, and may be about one object: strangers can put objects that a bucket answers 400 for, or whose
 headers no client accepts.
 """
+
+RESUMED_IN_VAIN: Final = 2
+"""How often in a row a download is taken up again that brings nothing new."""
 
 T = TypeVar("T")
 
@@ -75,6 +79,7 @@ class Bucket:
 
     async def _read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
         import obstore
+        from obstore.exceptions import BaseError
 
         start = asyncio.get_running_loop().time()
         data = bytearray()
@@ -84,13 +89,33 @@ class Bucket:
             if announced > max_bytes:
                 raise ObjectTooLarge(f"{path} has {announced} bytes; it may have {max_bytes}.")
             limit.reschedule(start + seconds + announced / bytes_per_s)
-            async for chunk in found.stream(min_chunk_size=_CHUNK_BYTES):
-                data += chunk
-                if len(data) > max_bytes:
-                    raise ObjectTooLarge(f"{path} goes on after the {max_bytes} bytes that it may have.")
+            in_vain = 0
+            while True:
+                had = len(data)
+                try:
+                    async for chunk in found.stream(min_chunk_size=_CHUNK_BYTES):
+                        data += chunk
+                        if len(data) > max_bytes:
+                            raise ObjectTooLarge(f"{path} goes on after the {max_bytes} bytes that it may have.")
+                    break
+                except BaseError:
+                    # Attack: a byte a connection. The time that the size allows ends that, as it ends dripping.
+                    in_vain = in_vain + 1 if len(data) == had else 0
+                    if in_vain > RESUMED_IN_VAIN or not data:
+                        raise
+                    found = await self._rest(path, len(data), announced)
         if len(data) < announced:
             raise ObjectTruncated(f"{path} ended after {len(data)} of {announced} bytes.")
         return bytes(data)
+
+    async def _rest(self, path: str, done: int, size: int) -> GetResult:
+        """An object from the byte on at which its download broke off: what has arrived is not asked for again."""
+        import obstore
+
+        found = await obstore.get_async(self._backend, path, options={"range": (done, size)})
+        if int(found.meta["size"]) != size:
+            raise ObjectTruncated(f"{path} had {size} bytes and now has {found.meta['size']}.")
+        return found
 
     def read_range(self, path: str, start: int, length: int, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
         """Some bytes of an object, by a range request; a server that ignores the range is cut off."""

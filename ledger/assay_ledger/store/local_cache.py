@@ -76,17 +76,19 @@ class LocalCache:
         self.drop(name)
         return None
 
-    def fill(self, name: str, write: Callable[[BinaryIO], object]) -> None:
+    def fill(self, name: str, write: Callable[[BinaryIO], object], *, goes_on: bool = False) -> None:
         """Keeps a copy that is written piece by piece; it appears when all of it is there.
 
+        With `goes_on`, what `write` had written when it was unavailable stays, and the next call finds it in its file.
         Raises nothing of its own, but what `write` raises beside OSError.
         """
         path = self._place(name)
-        fresh = path.with_name(path.name + ".new")
+        fresh, is_half = path.with_name(path.name + ".new"), False
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            fresh.unlink(missing_ok=True)
-            with fresh.open("xb") as out:
+            if not goes_on:
+                fresh.unlink(missing_ok=True)
+            with fresh.open("r+b" if goes_on and fresh.exists() else "x+b") as out:
                 write(out)
                 out.flush()
                 os.fsync(out.fileno())
@@ -94,9 +96,13 @@ class LocalCache:
             sync_folder(path.parent)
         except OSError as error:
             _LOG.warning("No copy of %s is kept: %s", name, error)
+        except UnavailableError:
+            is_half = goes_on and fresh.stat().st_size > 0
+            raise
         finally:
-            with suppress(OSError):
-                fresh.unlink(missing_ok=True)
+            if not is_half:
+                with suppress(OSError):
+                    fresh.unlink(missing_ok=True)
 
     def drop(self, name: str) -> None:
         """Forgets a copy that turned out to be damaged; the next one is kept in its place."""

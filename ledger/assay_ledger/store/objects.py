@@ -138,7 +138,7 @@ class Objects:
         data = None
         if part_count(spec) > 1:
             with suppress(ObjectMissing):
-                cache.fill(name, lambda out: fetch_parts(self.store, root, spec, out))
+                cache.fill(name, lambda out: fetch_parts(self.store, root, spec, out), goes_on=True)
                 found = cache.mapped(name, spec.nbytes, fits)
         if found is None:
             data = self._whole(root, spec)
@@ -200,8 +200,7 @@ class Objects:
             return zeros
 
         def fits(data: bytes) -> bool:
-            tensors = unpack(specs, data)
-            return tensors is not None and root_of_list(specs, tensors) == root
+            return is_list_file(specs, root, data)
 
         found = unpack(specs, self._fetch(f"lists/{root.hex()}", root, file_size(specs), fits))
         assert found is not None
@@ -293,6 +292,17 @@ class Objects:
 def root_of_list(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
     """The list root of these tensors."""
     return list_root([tensor_root(spec, data) for spec, data in zip(specs, tensors, strict=True)])
+
+
+def is_list_file(specs: Sequence[TensorSpec], root: Digest, data: bytes) -> bool:
+    """Whether these bytes are the file of the list with this root."""
+    tensors = unpack(specs, data)
+    return tensors is not None and root_of_list(specs, tensors) == root
+
+
+def is_marks_file(digest: Digest, data: bytes) -> bool:
+    """Whether these bytes are the marks with this digest."""
+    return len(data) % 32 == 0 and marks_digest(_digests(data)) == digest
 
 
 def _digests(data: bytes) -> tuple[Digest, ...]:

@@ -10,7 +10,6 @@ Source: docs/protocol/store.md (STO-18, STO-19); docs/adr/0048-data.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import BinaryIO, Final
@@ -28,6 +27,9 @@ PART_BYTES: Final = LEAF_SIZE << 16
 """A tensor above this is stored in parts. Another number is another name for the same tensor."""
 
 _ENTRY: Final = 64
+
+MAX_INDEX_BYTES: Final = 1 << 20
+"""Of the index of a tensor of a tebibyte: what whoever knows no sizes reads of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +68,17 @@ def put_parts(store: ArtifactStore, spec: TensorSpec, data: Buffer) -> Digest:
 
 
 def fetch_parts(store: ArtifactStore, root: Digest, spec: TensorSpec, out: BinaryIO) -> None:
-    """Writes the tensor with this root to the beginning of a file, part by part as each is found right.
+    """Writes the tensor with this root to a file that can be read too; parts that stand there already are not fetched.
 
-    Raises UnavailableError (ObjectMissing where nothing has the name, and what the store raises), OSError of the file.
+    Each part is written once it is found right, so that what broke off goes on with the same file. Raises
+    UnavailableError (ObjectMissing where nothing has the name, and what the store raises), OSError of the file.
     """
     name, limit = f"parts/{root.hex()}", _ENTRY * part_count(spec)
     last: UnavailableError = ObjectMissing(f"{name} is missing.")
     with waiting_at_most(SEARCH_S + spec.nbytes / SEARCH_BYTES_PER_S):
         for digest in store.candidates(name):
             try:
-                data = store.get(digest, limit)
-                out.seek(0)
-                out.truncate()
-                for part in _parts(store, root, spec, data):
-                    out.write(part)
+                _fill(store, _index(root, spec, store.get(digest, limit)), root, spec, out)
                 return
             except UnavailableError as error:
                 # Attack: an index whose roots are right and whose digests lead nowhere; another one may be honest.
@@ -87,17 +86,27 @@ def fetch_parts(store: ArtifactStore, root: Digest, spec: TensorSpec, out: Binar
     raise last
 
 
-def _parts(store: ArtifactStore, root: Digest, spec: TensorSpec, data: bytes) -> Iterator[bytes]:
+def _index(root: Digest, spec: TensorSpec, data: bytes) -> PartIndex:
+    """The index in hostile bytes. Raises ObjectMismatch."""
     if len(data) != _ENTRY * part_count(spec):
         raise ObjectMismatch(f"The index of tensor {root.hex()} has {len(data)} bytes.")
     index = PartIndex.decode(data)
     if spec.digest(merkle.root(index.roots)) != root:
         raise ObjectMismatch(f"The index of tensor {root.hex()} is another's.")
-    left = spec.nbytes
-    for digest, wanted in zip(index.digests, index.roots, strict=True):
-        size = min(left, PART_BYTES)
+    return index
+
+
+def _fill(store: ArtifactStore, index: PartIndex, root: Digest, spec: TensorSpec, out: BinaryIO) -> None:
+    for number, (digest, wanted) in enumerate(zip(index.digests, index.roots, strict=True)):
+        at = number * PART_BYTES
+        size = min(spec.nbytes - at, PART_BYTES)
+        out.seek(at)
+        there = out.read(size)
+        if len(there) == size and tree_root(there) == wanted:
+            continue
         part = store.get(digest, size)
         if len(part) != size or sha256(part).digest() != digest or tree_root(part) != wanted:
             raise ObjectMismatch(f"A part of tensor {root.hex()} is not what its index names.")
-        left -= size
-        yield part
+        out.seek(at)
+        out.write(part)
+    out.truncate(spec.nbytes)

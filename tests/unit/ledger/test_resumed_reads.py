@@ -1,0 +1,151 @@
+"""Downloads that a server breaks off: they go on where they were, and what arrives is hashed as a whole."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from assay.protocol.errors import UnavailableError
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import Digest, DType
+from assay_ledger.store import objects, parts
+from assay_ledger.store.blobs import BlobStore, ObjectMismatch, StorePace, StoreUnreachable, object_path, open_store
+from assay_ledger.store.local_cache import LocalCache
+from assay_ledger.store.objects import Objects
+from tests.harness.buckets import ServedBucket, running_bucket
+
+MIB = 1 << 20
+PART = parts.LEAF_SIZE << 4
+
+
+class Breaking:
+    """Answers to GETs of objects, with ranges, each of which ends after `share` of what was asked for."""
+
+    def __init__(self, bucket: ServedBucket, share: float, breaks: int = 1000) -> None:
+        self.share, self.breaks, self.moved, self.ranges = share, breaks, 0, 0
+        self.damage = b""
+        bucket.answer = self
+
+    def __call__(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", handler.headers.get("Range", ""))
+        start, end = (int(asked[1]), int(asked[2]) + 1) if asked else (0, len(body))
+        self.ranges += asked is not None
+        wanted = body[start:end]
+        if asked and self.damage:
+            wanted = self.damage + wanted[len(self.damage) :]
+        handler.send_response(206 if asked else 200)
+        handler.send_header("Content-Length", str(len(wanted)))
+        handler.send_header("ETag", '"tag"')
+        handler.send_header("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")
+        if asked:
+            handler.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(body)}")
+        handler.end_headers()
+        self.breaks -= 1
+        given = wanted if self.breaks < 0 else wanted[: int(len(wanted) * self.share)]
+        with suppress(OSError):
+            handler.wfile.write(given)
+            self.moved += len(given)
+        handler.close_connection = True
+
+
+class Dying:
+    """Whole answers to some requests, and none of a byte after them."""
+
+    def __init__(self, server: Breaking, whole: int) -> None:
+        self.server, self.whole = server, whole
+
+    def __call__(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        self.whole -= 1
+        self.server.breaks = 0 if self.whole >= 0 else 1000
+        self.server(handler, body)
+
+
+@pytest.fixture
+def bucket() -> Iterator[ServedBucket]:
+    with running_bucket() as bucket:
+        yield bucket
+
+
+@pytest.fixture
+def store() -> BlobStore:
+    return open_store("s3://bucket/", StorePace(call_s=2.0))
+
+
+def lies_there(bucket: ServedBucket, data: bytes) -> Digest:
+    """Puts an object of any size."""
+    digest = Digest(sha256(data).digest())
+    bucket.put(object_path(digest), data)
+    return digest
+
+
+@pytest.mark.parametrize("breaks", [1, 6, 16])
+def test_a_download_that_breaks_off_goes_on_where_it_was(bucket: ServedBucket, store: BlobStore, breaks: int) -> None:
+    data = os.urandom(8 * MIB)
+    digest = lies_there(bucket, data)
+    server = Breaking(bucket, 0.5, breaks)
+    assert store.get(digest, len(data)) == data
+    assert server.ranges >= breaks and server.moved < 1.2 * len(data)
+
+
+def test_a_server_that_brings_nothing_new_is_given_up_and_what_it_changed_is_found(
+    bucket: ServedBucket, store: BlobStore
+) -> None:
+    data = os.urandom(4 * MIB)
+    digest = lies_there(bucket, data)
+    server = Breaking(bucket, 0.0)
+    with pytest.raises(StoreUnreachable):
+        store.get(digest, len(data))
+    assert server.moved == 0
+    server.share, server.breaks, server.damage = 0.5, 4, b"other bytes"
+    with pytest.raises(ObjectMismatch):
+        store.get(digest, len(data))
+    assert server.moved < 1.2 * len(data)
+
+
+def test_data_in_parts_go_on_with_the_part_that_broke_off_also_after_a_crash(
+    bucket: ServedBucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (parts, objects):
+        monkeypatch.setattr(module, "part_count", lambda spec: -(-spec.nbytes // PART))
+    monkeypatch.setattr(parts, "PART_BYTES", PART)
+    monkeypatch.setattr(objects, "MAPPED_FROM", 1)
+    spec = TensorSpec(DType.U8, (8 * PART + 1000,))
+    data = os.urandom(spec.nbytes)
+    root = Objects(open_store("s3://bucket/")).put_data(spec, data)
+    server = Breaking(bucket, 1.0)
+    for lives in range(1, 10):  # noqa: B007 (counted)
+        # Three requests, then a server that breaks everything off; a process of its own each time.
+        server.share = 0.0
+        bucket.answer = Dying(server, 3)
+        reader = Objects(open_store("s3://bucket/", StorePace(call_s=2.0)), LocalCache(tmp_path))
+        try:
+            found = reader.mapped(root, spec)
+        except UnavailableError:
+            continue
+        break
+    assert bytes(found) == data and lives >= 4
+    assert server.moved < 1.2 * len(data)
+    assert [path.name for path in tmp_path.rglob("*.new")] == []
+
+
+def test_a_damaged_half_of_a_download_is_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (parts, objects):
+        monkeypatch.setattr(module, "part_count", lambda spec: -(-spec.nbytes // PART))
+    monkeypatch.setattr(parts, "PART_BYTES", PART)
+    monkeypatch.setattr(objects, "MAPPED_FROM", 1)
+    spec = TensorSpec(DType.U8, (3 * PART + 1000,))
+    data, store = os.urandom(spec.nbytes), open_store(tmp_path / "store")
+    root = Objects(store).put_data(spec, data)
+    half = tmp_path / "copies" / "run" / "tensors" / f"{root.hex()}.new"
+    half.parent.mkdir(parents=True)
+    half.write_bytes(data[:PART] + bytes(PART) + data[2 * PART :] + b"more than all")
+    before = store.traffic.bytes_read
+    assert bytes(Objects(store, LocalCache(tmp_path / "copies")).mapped(root, spec)) == data
+    assert store.traffic.bytes_read - before == PART + 64 * 4  # the damaged part, and the index
