@@ -62,6 +62,7 @@ ROOMS = (
     "assay_ledger.beacon",
     "assay_ledger.index",
     "assay_ledger.rounds",
+    "assay_ledger.retention",
     "assay_ledger.deployment",
     "assay_ledger.agents",
     # the roles; a whistleblower audits with the verifier's rules

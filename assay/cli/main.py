@@ -61,6 +61,7 @@ def _add_commands() -> None:
         run,
         service,
         status,
+        store,
         watch,
     )
 
@@ -78,6 +79,7 @@ def _add_commands() -> None:
     app.add_typer(model.app, name="model")
     app.add_typer(program.app, name="program")
     app.add_typer(data.app, name="data")
+    app.add_typer(store.app, name="store")
     app.add_typer(bench.app, name="bench")
     bench.app.command("dispute", epilog=bench_dispute.EPILOG)(bench_dispute.dispute)
     app.add_typer(economics.app, name="economics")

@@ -48,12 +48,22 @@ class Publications:
         """What the senders of these transactions say, each asked only when it is called."""
         return [lambda t=transaction: self._of(t) for transaction in transactions[:MAX_POSTERS]]  # type: ignore[misc]
 
+    def manifest_digest(self, transaction: bytes) -> Digest | None:
+        """The digest of the manifest that a transaction names; None for none, or a transaction that is gone.
+
+        Raises UnavailableError.
+        """
+        try:
+            return named_digest(self._chain.calldata(transaction))
+        except TransactionNotFound:
+            return None
+
     def _of(self, transaction: bytes) -> DigestMap:
         if transaction not in self._known:
             try:
-                digest = named_digest(self._chain.calldata(transaction))
+                digest = self.manifest_digest(transaction)
                 found = {} if digest is None else self._objects.manifest(digest).digests
-            except (UnavailableError, TransactionNotFound):
+            except UnavailableError:
                 return {}
             self._known[transaction] = found
             while len(self._known) > MAX_KEPT:

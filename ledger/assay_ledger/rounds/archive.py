@@ -49,7 +49,7 @@ class Archive:
         self.charter = charter
         self.facts = facts
         self.objects = objects
-        self._publications = publications
+        self.publications = publications
 
     # --- programs and layouts
 
@@ -158,7 +158,7 @@ class Archive:
 
     def told_of(self, work: WorkRecord) -> AbstractContextManager[None]:
         """In this block objects are looked for where the solver of a commitment said that they are."""
-        return self.objects.told(self._publications.told([work.tx_hash]))
+        return self.objects.told(self.publications.told([work.tx_hash]))
 
     def fetch_update(self, work: WorkRecord) -> Tensors:
         """The update of a commitment, whose root is checked."""
@@ -201,7 +201,7 @@ class Archive:
         if wanted is None:
             raise UnavailableError(f"Generation {generation} has no root yet.", code="NoBase")
         openers = [opening.tx_hash for opening in view.openings(generation) if opening.root == wanted.root]
-        with self.objects.told(self._publications.told(openers)):
+        with self.objects.told(self.publications.told(openers)):
             return tuple(self.objects.list(root, specs) for root in (wanted.parameters, wanted.momentum))
 
     def fetch_parameters(self, view: RunView, generation: int) -> Tensors:
@@ -210,7 +210,7 @@ class Archive:
         if wanted is None:
             raise UnavailableError(f"Generation {generation} has no root yet.", code="NoBase")
         openers = [opening.tx_hash for opening in view.openings(generation) if opening.root == wanted.root]
-        with self.objects.told(self._publications.told(openers)):
+        with self.objects.told(self.publications.told(openers)):
             return self.objects.list(wanted.parameters, self.specs(TrainingList.PARAMETERS))
 
     def base(self, view: RunView, generation: int, compute: Compute, *, publish: bool = True) -> ListBytes:
@@ -261,11 +261,11 @@ class Archive:
 
     def fetch_sum(self, view: RunView, round_: Round, group: int, compute: Compute) -> Tensors:
         """The sum of a group that counts: as somebody published it, else added up again."""
-        node, root, specs = node_of(round_ + 1, group), nodes.sum_root(view, round_, group), self._sum_specs
+        node, root, specs = node_of(round_ + 1, group), nodes.sum_root(view, round_, group), self.sum_specs
         leading = view.votes(node).root
         openers = [opening.tx_hash for opening in view.openings(node) if opening.root == leading]
         try:
-            with self.objects.told(self._publications.told(openers)):
+            with self.objects.told(self.publications.told(openers)):
                 return self.objects.list(root, specs)
         except UnavailableError:
             job = Computation(self.partial, tuple(self._group_updates(view, round_, group)), 1)
@@ -279,23 +279,24 @@ class Archive:
     def publish_node(self, node: Node, lists: ListBytes) -> tuple[Digest, Digest, bytes]:
         """Publishes the lists of a merge; their roots, zero where a sum has no second, and a tail that says where."""
         with self.objects.noting() as digests:
-            specs = self._sum_specs if is_group(node) else self.specs(TrainingList.PARAMETERS)
+            specs = self.sum_specs if is_group(node) else self.specs(TrainingList.PARAMETERS)
             roots = [self.objects.put_list(specs, tensors, is_vital=False) for tensors in lists]
         return roots[0], (*roots, ZERO)[1], self.objects.put_manifest(Manifest(digests))
 
     def keep_list(self, node: Node, tensors: Tensors) -> None:
         """Keeps a list of a merge on this machine."""
-        specs = self._sum_specs if is_group(node) else self.specs(TrainingList.PARAMETERS)
+        specs = self.sum_specs if is_group(node) else self.specs(TrainingList.PARAMETERS)
         self.objects.keep_list(specs, tensors)
 
     def node_roots(self, node: Node, lists: ListBytes) -> tuple[Digest, Digest]:
         """The list roots of a merge, zero where a sum has no second."""
-        specs = self._sum_specs if is_group(node) else self.specs(TrainingList.PARAMETERS)
+        specs = self.sum_specs if is_group(node) else self.specs(TrainingList.PARAMETERS)
         roots = [root_of_list(specs, tensors) for tensors in lists]
         return roots[0], (*roots, ZERO)[1]
 
     @property
-    def _sum_specs(self) -> tuple[TensorSpec, ...]:
+    def sum_specs(self) -> tuple[TensorSpec, ...]:
+        """Types and dims of the sum of a group's updates."""
         return tuple(self.partial.specs[k] for k in self.partial.output_nodes[0])
 
     def _group_updates(self, view: RunView, round_: Round, group: int) -> Iterator[Tensors]:

@@ -32,6 +32,9 @@ All else is an answer, and may be about one object: strangers can put objects th
 headers no client accepts.
 """
 
+_DENIED: Final = "code: AccessDenied"
+"""How the client says that one key of a deletion was refused."""
+
 RESUMED_IN_VAIN: Final = 2
 """How often in a row a download is taken up again that brings nothing new."""
 
@@ -63,6 +66,8 @@ def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
     except (PermissionDeniedError, UnauthenticatedError) as error:
         raise PermissionError(str(error)) from None
     except BaseError as error:
+        if _DENIED in str(error):
+            raise PermissionError(str(error)) from None
         kind = ConnectionError if _BROKEN_OFF.search(str(error).partition("\n")[0]) else OSError
         raise kind(str(error)) from None
 

@@ -61,6 +61,11 @@ def open_stores(locations: str) -> BlobStore:
     return MirroredStore([*(open_store(part, StorePace(call_s=CALL_S)) for part in first), open_store(last)])
 
 
+def each_store(store: BlobStore) -> tuple[BlobStore, ...]:
+    """The stores behind one, each by itself."""
+    return store.stores if isinstance(store, MirroredStore) else (store,)
+
+
 def _check_commas(locations: str, parts: Sequence[str]) -> None:
     """A comma in a path would make a store of what stands before it, and of what stands behind. Raises
     StoreAddressInvalid where it looks like that."""
