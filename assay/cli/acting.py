@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.amounts import parse_amount, tokens
-from assay.cli.common import talk
+from assay.cli.common import EVENTS_FILE, talk
 from assay.cli.live_role import LiveRole
 from assay.demo.lines import RunLines, parties
 from assay.protocol.errors import AssayError, FundsError
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from assay_ledger.agents.agent import Agent
     from assay_ledger.agents.loop import RunStore
     from assay_ledger.index.computing import Compute
-
-EVENTS_FILE: Final = "events.sqlite"
-"""In an actor's folder: the events of its run, as they were read."""
 
 OF_ALL: Final = (
     *(commitments.RoundBegan, generations.Merged, generations.Finalized, generations.Cut, escrow.PhaseChanged),

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import platformdirs
 import typer
 
 from assay.cli import acting, leaving, ranks
 from assay.cli.beacons import WORDS
 from assay.cli.common import (
+    actors_dir,
     check_run_code,
     open_blobs,
     open_round_run,
@@ -281,4 +281,4 @@ def bounded_here() -> AbstractContextManager[object]:
 
 
 def default_data_dir(role: str, name: str) -> Path:
-    return platformdirs.user_data_path("assay") / "actors" / f"{role}-{name}"
+    return actors_dir() / f"{role}-{name}"

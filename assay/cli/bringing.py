@@ -22,7 +22,7 @@ def bring_beacon(settings: Settings, as_json: JsonOption = False) -> None:
     from assay_ledger.deployment.places import beacon_name
 
     run = open_round_run(settings)
-    view, source = sight(run), source_of(run.chain, run.beacon, settings.relays)
+    view, source = sight(run, settings), source_of(run.chain, run.beacon, settings.relays)
     if source is None:
         raise UserError(
             f"Nobody here knows where the rounds of the beacon at 0x{run.charter.beacon.hex()} are published.",

@@ -7,8 +7,9 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import platformdirs
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -24,9 +25,14 @@ if TYPE_CHECKING:
     from assay_ledger.deployment.code import RunCode
     from assay_ledger.keys.keystore import ActorKeys
     from assay_ledger.rounds.archive import Archive
+    from assay_ledger.rounds.index import ReadsEvents
     from assay_ledger.rounds.run import Run
     from assay_ledger.rounds.view import RunView
     from assay_ledger.store.blobs import BlobStore
+
+
+EVENTS_FILE: Final = "events.sqlite"
+"""In an actor's folder: the events of its run, as they were read."""
 
 
 class SpokenConsole(Console):
@@ -51,7 +57,7 @@ def configure_log(settings: Settings) -> None:
     """The log of a command that serves, in the form that the settings name; what only we should know stays out."""
     from assay.observing import logs
 
-    for url in filter(None, (settings.rpc_url, settings.store)):
+    for url in filter(None, (settings.rpc_url, settings.store, settings.index_url)):
         if "://" in url:
             logs.hide_url(url)
     if settings.log_format == logs.JSON:
@@ -80,13 +86,35 @@ def open_round_run(settings: Settings, chain: Chain | None = None) -> Run:
     return Run(chain or open_chain(settings), where)
 
 
-def sight(run: Run) -> RunView:
-    """The run at its newest block, as somebody sees it who takes no part."""
+def sight(run: Run, settings: Settings | None = None) -> RunView:
+    """The run at its newest block, as somebody sees it who takes no part; what this machine's actors keep of its events
+    is read there, where the settings are given."""
     from assay.protocol.run.claims import NO_ADDRESS
     from assay_ledger.rounds.index import RunIndex
     from assay_ledger.rounds.view import RunView
 
-    return RunView(run.charter, run.facts, NO_ADDRESS, RunIndex(run).sync())
+    index = RunIndex(run, keeps=None if settings is None else events_kept(settings))
+    try:
+        return RunView(run.charter, run.facts, NO_ADDRESS, index.sync())
+    finally:
+        index.close()
+
+
+def events_kept(settings: Settings) -> ReadsEvents:
+    """Where this machine's actors keep events: the database that the settings name, else those in actors' folders."""
+    from assay_ledger.rounds.index import ReadsEvents
+
+    if settings.index_url is not None:
+        return ReadsEvents((settings.index_url,))
+    folders = [] if settings.data_dir is None else [settings.data_dir]
+    folders += sorted(actors_dir().glob("*"))
+    files = [folder / EVENTS_FILE for folder in folders]
+    return ReadsEvents(tuple(f"sqlite:///{file.absolute()}" for file in files if file.is_file()))
+
+
+def actors_dir() -> Path:
+    """Where actors have their folders, if they are given none."""
+    return platformdirs.user_data_path("assay") / "actors"
 
 
 def archive_of(run: Run, store: BlobStore) -> Archive:

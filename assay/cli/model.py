@@ -54,7 +54,7 @@ def pull(
     archive = archive_of(the_run, store)
     with progress("fetching the weights", measure=moved(store)):
         names, outline = names_and_outline(archive, store)
-        weights = fetch_weights(archive, sight(the_run), names, TorchCompute(), generation)
+        weights = fetch_weights(archive, sight(the_run, settings), names, TorchCompute(), generation)
     file = out / "model.safetensors" if out.is_dir() or not out.suffix else out
     write_weights(file, weights, outline)
     first: dict[str, object] = {"file": str(file)}
@@ -86,7 +86,7 @@ def verify(
     archive = archive_of(the_run, store)
     with progress("hashing the file", measure=moved(store)):
         names, outline = names_and_outline(archive, store)
-        found = find_weights(archive, sight(the_run), names, file, outline)
+        found = find_weights(archive, sight(the_run, settings), names, file, outline)
     _show({"on_chain": True}, found, as_json=as_json)
 
 
@@ -141,7 +141,7 @@ def losses(settings: Settings, as_json: JsonOption = False) -> None:
 
     the_run, store = open_round_run(settings), open_blobs(settings)
     weigh, _ = evaluation(store, the_run.charter, the_run.address)
-    rows, standing = [], standing_generations(sight(the_run))
+    rows, standing = [], standing_generations(sight(the_run, settings))
     with progress("evaluating generations", len(standing), moved(store)) as done:
         for generation, root in standing.items():
             try:

@@ -37,7 +37,7 @@ def show(settings: Settings, as_json: JsonOption = False) -> None:
     the_run = open_round_run(settings)
     promised: dict[str, Any] = {"run": "0x" + the_run.address.hex()} | documents.describe(the_run)
     promised |= outlook_of_run(the_run.charter).to_document()
-    view = sight(the_run)
+    view = sight(the_run, settings)
     code, done = documents.describe_code(the_run, settings.allowed_code), documents.progress(view)
     waiting = waits(view)
     if as_json:

@@ -1,22 +1,26 @@
 """Kept events as rows of a database: SQLite in a file of the actor's, or PostgreSQL by a URL.
 
 A block and its logs come in one transaction, so a process that is killed leaves whole blocks behind. One process writes
-a name's rows; a second one is refused. Source: docs/adr/0052-kept-events.md.
+a name's rows; a second one is refused. Any number may read them meanwhile. Source: docs/adr/0052-kept-events.md.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby, islice
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, TextIO
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from assay.protocol.types import Address
 from assay_ledger.index.kept_blocks import NO_CHECK, KeptBlock, KeptName, RowsDamaged, RowsUnusable
 
 EMPTY_KEPT: Final = 256
@@ -97,19 +101,30 @@ def _named() -> Iterator[None]:
 class EventRows:
     """The rows of one name. Raises RowsUnusable (EventsNotKept), as every method does."""
 
-    def __init__(self, url: str, name: KeptName) -> None:
-        self._running = NO_CHECK
+    def __init__(self, url: str, name: KeptName, *, reads_only: bool = False) -> None:
+        """`reads_only`: whoever writes them is not disturbed, and nothing here may write."""
+        self._running, self.reads_only = NO_CHECK, reads_only
+        self._lock: TextIO | None = None
         with _named():
-            self._engine = _engine(url)
+            self._engine = _engine(url, reads_only=reads_only)
             try:
                 self._db = self._engine.connect()
-                self._name = self._open(name)
+                self._name = self._find(name) if reads_only else self._open(url, name)
                 self.top = self._find_top()
             except BaseException:
                 self.close()
                 raise
 
-    def _open(self, name: KeptName) -> int:
+    def _find(self, name: KeptName) -> int:
+        found = self._db.scalar(sa.select(_NAMES.c.id).where(_NAMES.c.digest == name.digest))
+        if found is None:
+            raise RowsUnusable("Nobody keeps these events here.")
+        return int(found)
+
+    def _open(self, url: str, name: KeptName) -> int:
+        file = sa.make_url(url).database
+        if self._engine.dialect.name == "sqlite" and file not in (None, "", ":memory:"):
+            self._lock = _locked(Path(f"{file}-writer"))
         _TABLES.create_all(self._db)
         self._db.commit()
         mine = sa.select(_NAMES.c.id).where(_NAMES.c.digest == name.digest)
@@ -132,6 +147,8 @@ class EventRows:
             self._db.close()
         with suppress(SQLAlchemyError, OSError, AttributeError):
             self._engine.dispose()
+        if self._lock is not None:
+            self._lock.close()
 
     # --- reading
 
@@ -177,13 +194,17 @@ class EventRows:
         """The newest kept state of a version of the code, after a block up to a number whose rows are those it was
         made of; None where there is none that is whole."""
         c = _FROZEN.c
-        chosen = self._mine(_FROZEN, c.number, c.check, c.digest, c.body).where(c.version == version, c.number <= upto)
+        chosen = self._mine(_FROZEN, c.number, c.check, c.digest).where(c.version == version, c.number <= upto)
         with _named():
-            rows = self._db.execute(chosen.order_by(c.number.desc())).all()
+            for number, check, digest in self._db.execute(chosen.order_by(c.number.desc())).all():
+                # A body is read when it is wanted: it has a hundred megabytes after a million events.
+                if bytes(check) != self._check_before(number):
+                    continue
+                body = self._db.scalar(self._mine(_FROZEN, c.body).where(c.number == number))
+                if body is not None and bytes(digest) == _digest(body):
+                    self._db.rollback()
+                    return FrozenState(int(number), version, body)
             self._db.rollback()
-            for number, check, digest, body in rows:
-                if bytes(digest) == _digest(bytes(body)) and bytes(check) == self._check_before(number):
-                    return FrozenState(int(number), version, bytes(body))
         return None
 
     # --- writing
@@ -263,11 +284,37 @@ class EventRows:
                 raise
 
 
+def kept_for(url: str, chain_id: int, run: Address) -> list[str]:
+    """The readers for whom a database keeps events of a run. Raises RowsUnusable."""
+    with _named():
+        engine = _engine(url, reads_only=True)
+        try:
+            with engine.connect() as db:
+                told = [dict(json.loads(described)) for described in db.scalars(sa.select(_NAMES.c.described))]
+        except (ValueError, TypeError):
+            raise RowsUnusable("The names of kept events cannot be read.") from None
+        finally:
+            engine.dispose()
+    wanted = chain_id, "0x" + run.hex()
+    return [str(one.get("reader")) for one in told if (one.get("chain"), one.get("run")) == wanted]
+
+
+def _locked(path: Path) -> TextIO:
+    """A file that one process at a time holds: SQLite's own locks would keep readers out, too."""
+    held = path.open("a")
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        held.close()
+        raise RowsUnusable("The kept events are locked by another process.") from None
+    return held
+
+
 def _digest(body: bytes) -> bytes:
     return blake2b(body, digest_size=32).digest()
 
 
-def _engine(url: str) -> sa.Engine:
+def _engine(url: str, *, reads_only: bool = False) -> sa.Engine:
     """Raises RowsUnusable for a URL that is none, or of a database that is neither."""
     try:
         place = sa.make_url(url)
@@ -276,15 +323,23 @@ def _engine(url: str) -> sa.Engine:
     kind = place.get_backend_name()
     if kind == "postgresql":
         place = place.set(drivername="postgresql+psycopg") if place.drivername == "postgresql" else place
-        return sa.create_engine(place, poolclass=sa.NullPool, connect_args={"connect_timeout": 5})
+        told = {"options": "-c default_transaction_read_only=on"} if reads_only else {}
+        return sa.create_engine(place, poolclass=sa.NullPool, connect_args={"connect_timeout": 5} | told)
     if kind != "sqlite":
         raise RowsUnusable(f"Events are kept in SQLite or PostgreSQL, not in {kind}.")
+    if reads_only:
+        file = Path(place.database or "").absolute().as_uri() + "?mode=ro"
+        return sa.create_engine(
+            "sqlite://",
+            poolclass=sa.StaticPool,
+            creator=lambda: sqlite3.connect(file, uri=True, timeout=0.5, check_same_thread=False),
+        )
     engine = sa.create_engine(place, poolclass=sa.StaticPool, connect_args={"timeout": 0.5, "check_same_thread": False})
     sa.event.listen(engine, "connect", _prepare)
     return engine
 
 
 def _prepare(connection: Any, _: object) -> None:
-    """One process at a time; a commit is whole after a crash, and after a power cut the last ones may be gone."""
-    for setting in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL", "trusted_schema=OFF"):
+    """A commit is whole after a crash, and after a power cut the last ones may be gone; readers wait for nobody."""
+    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "trusted_schema=OFF"):
         connection.execute(f"PRAGMA {setting}")

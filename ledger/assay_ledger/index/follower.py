@@ -265,9 +265,7 @@ class Follower(ABC):
 
     def _freeze(self, *, at_head: bool) -> None:
         if self._kept is not None and self._kept.is_freezing_due(self._next - 1, at_head=at_head):
-            body = self.freeze()
-            if body is not None:
-                self._kept.freeze(self.version(), body)
+            self._kept.freeze(self.version(), self.freeze)
 
     def _blocks(self, logs: Sequence[LogReceipt]) -> list[KeptBlock]:
         return [] if self._kept is None else blocks_of(logs, self._numbers, self.time_of)

@@ -8,10 +8,13 @@ answer is the same. Source: docs/adr/0052-kept-events.md.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
-from assay_ledger.index.event_rows import EventRows, FrozenState
+from assay.protocol.types import Address
+from assay_ledger.index.event_rows import EventRows, FrozenState, kept_for
 from assay_ledger.index.kept_blocks import KeptBlock, KeptName, RowsUnusable
 
 SETTLED: Final = 64
@@ -19,6 +22,12 @@ SETTLED: Final = 64
 
 FREEZE_EVENTS: Final = 20_000
 """So many events behind a state that is kept, the next one is kept: they take about a second to fold."""
+
+FREEZE_SHARE: Final = 0.01
+"""Most of an actor's time that goes into keeping states, which grow with the run: 2 s after a million events."""
+
+EVENT_S: Final = 2e-6
+"""Seconds that an event adds to what it takes to keep a state, before one was kept."""
 
 _LOG = logging.getLogger("assay.agent")
 """What it writes is shown to whoever runs an actor."""
@@ -30,14 +39,19 @@ HashAt = Callable[[int], bytes]
 class KeptEvents:
     """Rows, and what is held back from them. Raises RowsUnusable, after which `give_up` or `forget` is called."""
 
-    def __init__(self, rows: EventRows) -> None:
-        self._rows = rows
+    def __init__(self, rows: EventRows, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rows, self._clock = rows, clock
         self._held: list[KeptBlock] = []
         self._unsure: tuple[int, int] | None = None
         """The first and last block that was read by a range near the head."""
         self._unfrozen = 0
         """Events behind the newest state that is kept."""
-        self._due_inside = FREEZE_EVENTS
+        self._since = clock()
+        """When the last state was kept, or this began, in seconds."""
+        self._took: float | None = None
+        """What that took, in seconds."""
+        self._was_at_head = False
+        """Whether a state was kept at the head, which spares the next start all history."""
 
     @property
     def top(self) -> int:
@@ -63,7 +77,8 @@ class KeptEvents:
                 low = middle
             else:
                 high, found = middle, at
-        self._rows.cut(-1 if found is None else found[0])
+        if not self._rows.reads_only:
+            self._rows.cut(-1 if found is None else found[0])
         self.let_go()
         return found
 
@@ -75,6 +90,8 @@ class KeptEvents:
 
     def hold(self, blocks: Sequence[KeptBlock], unsure: tuple[int, int] | None = None) -> None:
         """Keeps blocks that were read, or holds them back if they, or blocks before them, are `unsure`."""
+        if self._rows.reads_only:
+            return
         if unsure is not None and unsure[1] > self.top:
             first = max(unsure[0], self.top + 1) if self._unsure is None else self._unsure[0]
             self._unsure = first, unsure[1]
@@ -104,6 +121,8 @@ class KeptEvents:
 
     def forget(self) -> None:
         """Removes all rows: they are not what they should be, and are made anew."""
+        if self._rows.reads_only:
+            raise RowsUnusable("The kept events are not what they should be, and are another process' to mend.")
         self.let_go()
         self._rows.cut(-1)
 
@@ -129,15 +148,26 @@ class KeptEvents:
         return found
 
     def is_freezing_due(self, upto: int, *, at_head: bool) -> bool:
-        """Whether a state after all blocks up to a number shall be kept now; while history is read, seldom."""
+        """Whether a state after all blocks up to a number shall be kept now: the first at the head, then as often as
+        FREEZE_SHARE lets; while history is read, too."""
         is_level = not self._held and self.top <= upto
-        return is_level and self._unfrozen >= (FREEZE_EVENTS if at_head else self._due_inside)
+        if self._rows.reads_only or not is_level or self._unfrozen < FREEZE_EVENTS:
+            return False
+        if at_head and not self._was_at_head:
+            self._was_at_head = True
+            return True
+        takes = max(self._took or 0.0, EVENT_S * self._unfrozen)
+        return self._clock() - self._since >= takes / FREEZE_SHARE
 
-    def freeze(self, version: bytes, body: bytes) -> None:
+    def freeze(self, version: bytes, make: Callable[[], bytes | None]) -> None:
         """Keeps the state after the newest kept block."""
-        self._rows.freeze(FrozenState(self.top, version, body))
-        self._due_inside = max(2 * self._unfrozen, 2 * self._due_inside)
-        self._unfrozen = 0
+        began = self._clock()
+        body = make()
+        if body is not None:
+            self._rows.freeze(FrozenState(self.top, version, body))
+            self._unfrozen = 0
+        self._since = self._clock()
+        self._took = self._since - began
 
     def _keep(self, count: int) -> None:
         blocks, self._held = self._held[:count], self._held[count:]
@@ -153,3 +183,22 @@ def open_kept(url: str, name: KeptName) -> KeptEvents | None:
     except RowsUnusable as error:
         _LOG.warning("%s Goes on from the chain alone.", error.message)
         return None
+
+
+def read_kept(
+    urls: Sequence[str], chain_id: int, run: Address, name_of: Callable[[str], KeptName]
+) -> KeptEvents | None:
+    """What somebody keeps of a run's events in one of these databases, to be read while they go on: the rows that reach
+    farthest of the names that `name_of` gives readers; None where nobody does."""
+    found: list[EventRows] = []
+    for url in urls:
+        try:
+            for reader in kept_for(url, chain_id, run):
+                with suppress(RowsUnusable):
+                    found.append(EventRows(url, name_of(reader), reads_only=True))
+        except RowsUnusable:
+            continue  # nothing depends on it: the chain has all of it
+    found.sort(key=lambda rows: rows.top)
+    for rows in found[:-1]:
+        rows.close()
+    return KeptEvents(found[-1]) if found else None

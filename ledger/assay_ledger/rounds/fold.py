@@ -126,10 +126,12 @@ def _fold_audits(state: RunState, event: Event, now: int, transaction: bytes) ->
             work = state.works[event.round, event.seat].work
             differs = (event.finding.ends, event.finding.update) != (work.ends, work.update)
             kind = books.duties.on_attested(event, differs)
-            state.attestations[event.attestation] = AttestationRecord(
+            made = AttestationRecord(
                 *(event.attestation, event.epoch, event.ticket, kind, event.target, event.round, event.seat),
                 *(event.finding, transaction),
             )
+            state.attestations[event.attestation] = made
+            state.attestations_of.setdefault(event.epoch, []).append(made)
         case attestations.Accused():
             books.duties.attestations.on_accused(event, now)
             state.accusations[event.id] = AccusationRecord(event.id, event.attestation, event.against, event.is_work)
@@ -150,3 +152,4 @@ def _opened(state: RunState, node: Node, party: Digest, root: Digest, position: 
     backer = made.backer if position is None else None
     record = OpeningRecord(node, party, root, position, backer, made.at, transaction)
     state.openings[node, party] = state.unclosed[node, party] = record
+    state.openings_of.setdefault(node, []).append(record)

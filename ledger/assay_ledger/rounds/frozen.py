@@ -12,8 +12,9 @@ import io
 import pickle
 import sys
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from functools import cache, partial
 from hashlib import sha256
 from operator import attrgetter
@@ -46,15 +47,20 @@ _VALUES: Final[dict[tuple[str, str], type]] = {
 
 
 def _reducers() -> dict[type, Callable[[Any], tuple[Any, ...]]]:
-    """How frozen values are written: as calls of their classes. Python's own way, field by field, takes four times as
-    long."""
+    """How values are written: as calls of their classes. Python's own way, field by field, takes four times as long."""
     made: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
     for kind in _VALUES.values():
-        if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        if _is_its_fields(kind):
             names = [f.name for f in fields(kind)]
             get = attrgetter(*names)
             made[kind] = partial(_call, kind, get) if len(names) > 1 else partial(_call_with_one, kind, get)
     return made
+
+
+def _is_its_fields(kind: type) -> bool:
+    """Whether a value is made again by its class from its fields, in order; not where a subclass makes its own."""
+    is_one = "__dataclass_fields__" in vars(kind) and "__post_init__" not in vars(kind)
+    return is_one and all(f.init and not f.kw_only for f in fields(kind))
 
 
 def _call(kind: type, get: Callable[[Any], tuple[Any, ...]], value: Any) -> tuple[Any, ...]:
@@ -95,7 +101,8 @@ def freeze(state: RunState) -> bytes | None:
     writer = pickle.Pickler(file, 5)
     writer.dispatch_table = _reducers() | {kind: lambda v: (_Known, (names[type(v)],)) for kind in names}
     try:
-        writer.dump(state)
+        with _without_collection():
+            writer.dump(state)
     except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
         return None
     return file.getvalue()
@@ -103,16 +110,24 @@ def freeze(state: RunState) -> bytes | None:
 
 def thaw(body: bytes, facts: RunFacts) -> RunState | None:
     """The state of a run of these facts; None if the bytes are not one."""
-    was_on = gc.isenabled()
-    gc.disable()  # it would walk over a million new objects again and again, three times the work
     try:
-        found = _Reader(io.BytesIO(body), _known(facts)).load()
+        with _without_collection():
+            found = _Reader(io.BytesIO(body), _known(facts)).load()
     except Exception:  # a pickle that was changed fails in any way
         return None
+    return found if isinstance(found, RunState) else None
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Python's collector would walk over millions of new objects again and again, three times the work."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if was_on:
             gc.enable()
-    return found if isinstance(found, RunState) else None
 
 
 @cache

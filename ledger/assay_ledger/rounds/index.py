@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from web3.types import LogReceipt
 
@@ -11,7 +12,7 @@ from assay_ledger.chain.client import Head
 from assay_ledger.contract import Contract, Event, Logged
 from assay_ledger.index.follower import Follower, Listener
 from assay_ledger.index.kept_blocks import KeptName
-from assay_ledger.index.kept_events import open_kept
+from assay_ledger.index.kept_events import open_kept, read_kept
 from assay_ledger.rounds import frozen
 from assay_ledger.rounds.fold import fold
 from assay_ledger.rounds.records import RunState
@@ -26,6 +27,13 @@ class KeepsEvents:
     reader: str
 
 
+@dataclass(frozen=True, slots=True)
+class ReadsEvents:
+    """Databases in which others may keep events of the run; an index reads them and writes nothing."""
+
+    urls: tuple[str, ...]
+
+
 class RunIndex(Follower):
     """Keeps the state of one run up to date with the chain."""
 
@@ -35,7 +43,7 @@ class RunIndex(Follower):
         listeners: Sequence[Listener] = (),
         contracts: Mapping[str, Contract] | None = None,
         restarted: Callable[[], None] = lambda: None,
-        keeps: KeepsEvents | None = None,
+        keeps: KeepsEvents | ReadsEvents | None = None,
         told_from: int = 0,
     ) -> None:
         """`listeners`, `restarted`, `told_from`: see Follower. They are told of more contracts than the state needs
@@ -43,8 +51,12 @@ class RunIndex(Follower):
         followed = run.contracts() if contracts is None else contracts
         kept = None
         if keeps is not None:
-            name = KeptName.of(run.chain.chain_id, run.address, run.first_block, followed, keeps.reader)
-            kept = open_kept(keeps.url, name)
+            chain_id = run.chain.chain_id
+            name_of = partial(KeptName.of, chain_id, run.address, run.first_block, followed)
+            if isinstance(keeps, KeepsEvents):
+                kept = open_kept(keeps.url, name_of(keeps.reader))
+            else:
+                kept = read_kept(keeps.urls, chain_id, run.address, name_of)
         super().__init__(run.chain, followed, run.first_block, listeners, restarted, kept, told_from)
         self.run = run
         self.begin()

@@ -87,7 +87,11 @@ class RunState:
     books: ToldBooks
     works: dict[tuple[Round, Seat], WorkRecord] = field(default_factory=dict)
     openings: dict[tuple[Node, Digest], OpeningRecord] = field(default_factory=dict)
+    openings_of: dict[Node, list[OpeningRecord]] = field(default_factory=dict)
+    """The same by node, in the order of the chain."""
     attestations: dict[Digest, AttestationRecord] = field(default_factory=dict)
+    attestations_of: dict[int, list[AttestationRecord]] = field(default_factory=dict)
+    """The same by epoch, in the order of the chain."""
     accusations: dict[Digest, AccusationRecord] = field(default_factory=dict)
     games: dict[int, GameRecord] = field(default_factory=dict)
     money: MoneyRecords = field(default_factory=MoneyRecords)

@@ -134,7 +134,8 @@ class RunView:
 
     def works(self, round_: Round) -> list[WorkRecord]:
         """All commitments of a round, by seat."""
-        return [work for (number, _), work in sorted(self.state.works.items()) if number == round_]
+        placed = ((group, place) for group in self.groups() for place in self.group(round_, group).committed)
+        return [self.state.works[round_, seat] for seat in sorted(self.seat_at(*at) for at in placed)]
 
     def hold_until(self, round_: Round, group: int = 0) -> int:
         """Last second to say what one holds, as things stand."""
@@ -206,7 +207,7 @@ class RunView:
 
     def openings(self, node: Node) -> list[OpeningRecord]:
         """Who stands, or stood, behind which root of a generation or a sum, in the order in which they came."""
-        return [opening for (number, _), opening in self.state.openings.items() if number == node]
+        return list(self.state.openings_of.get(node, ()))
 
     def seal_until(self, round_: Round) -> int:
         """Last second to seal a root of the round's generation, as things stand."""
@@ -241,7 +242,7 @@ class RunView:
 
     def attestations_of(self, epoch: int) -> list[AttestationRecord]:
         """Results that were opened in an epoch, in the order in which they came."""
-        return [made for made in self.state.attestations.values() if made.epoch == epoch]
+        return list(self.state.attestations_of.get(epoch, ()))
 
     def is_attested(self, attestation: Digest) -> bool:
         """Whether there is a result of this name."""

@@ -112,6 +112,7 @@ def test_a_false_root_that_a_backer_stands_behind_is_challenged(opened: RoundSta
     party = books.openings[1, false.party]
     backed = replace(false, party=false.root, position=None, backer=backer)
     seen.state.openings[1, false.root] = backed
+    seen.state.openings_of[1].append(backed)
     books.openings[1, false.root] = replace(party, opener=0, backer=backer)
     ref = ClaimRef(ClaimKind.OUTER, Round(0), Seat(0), 0, backer, false.root)
     assert ChallengeRoot(ref) in chosen(opened, false.at + WINDOW)

@@ -42,6 +42,23 @@ def test_doctor_names_the_node_that_does_not_serve(monkeypatch: pytest.MonkeyPat
     assert node.url not in found["found"] and "0123456789abcdef" not in done.stdout
 
 
+def test_no_password_of_a_url_is_shown_among_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    from assay.cli import main
+
+    assay(monkeypatch, "config", "show")
+    environment = {
+        "ASSAY_INDEX_URL": "postgresql://keeper:o%40pen-sesame@db.example:5432/events",
+        "ETH_RPC_URL": f"{NOBODY},http://user:open-sesame-too@node.example/v3",
+        "ASSAY_CONFIG": "/dev/null",
+    }
+    for words in (["config", "show"], ["config", "show", "--json"]):
+        done = CliRunner().invoke(main.app, words, env=environment | {"COLUMNS": "300"})
+        assert done.exit_code == 0 and "sesame" not in done.stdout and "keeper" not in done.stdout
+    shown = json.loads(done.stdout)["settings"]
+    assert shown["index_url"]["value"] == "postgresql://***@db.example:5432/events"
+    assert shown["rpc_url"]["value"] == f"{NOBODY},http://***@node.example/v3"
+
+
 def test_doctor_is_content_when_all_nodes_serve(monkeypatch: pytest.MonkeyPatch, node: Anvil) -> None:
     from assay.cli import main
 

@@ -14,8 +14,10 @@ import pytest
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
+from assay.cli.common import events_kept, sight
 from assay.explorer.reader import RunReader
 from assay.protocol.digests import keccak
+from assay.settings import Settings
 from assay.sponsor.launching import deposit, stake_of
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.index import kept_events
@@ -158,6 +160,31 @@ def test_an_actor_keeps_events_in_its_folder_and_lets_them_go(kept: KeptRun) -> 
     again = kept.made.solver("bob", index_url=kept.keeps.url)
     again.see()
     again.close()
+
+
+def test_a_command_that_looks_once_asks_for_nothing_that_an_actor_here_keeps(kept: KeptRun, tmp_path: Path) -> None:
+    kept.enrol()
+    last, settings = kept.chain.head().number, Settings(data_dir=tmp_path)
+    kept.settle()
+    agent = kept.made.solver("cleo", index_url=kept.keeps.url)
+    agent.see()
+    with ProviderNode(kept.chain.url) as node:
+        run = Run(Chain(node.url), kept.run.address, kept.run.first_block)
+        node.turn()
+        # The actor is at work meanwhile.
+        seen = sight(run, settings)
+        ranges = [p[0] for method, p in node.asked if method == "eth_getLogs" and "fromBlock" in p[0]]
+    assert len(seen.books.tenures.tenures) == 1
+    assert all(int(asked["fromBlock"], 16) > last for asked in ranges)
+    assert told(RunIndex(kept.run, keeps=events_kept(settings))) == told(RunIndex(kept.run))
+    agent.see()
+    agent.close()
+
+
+def test_what_no_actor_here_keeps_is_read_from_the_chain(kept: KeptRun, tmp_path: Path) -> None:
+    nowhere = Settings(index_url=f"sqlite:///{tmp_path / 'none.sqlite'}")
+    assert sight(kept.run, nowhere).books.tenures.tenures == {}
+    assert not (tmp_path / "none.sqlite").exists()
 
 
 WRITES = """

@@ -63,7 +63,9 @@ def plain(value: Any, depth: int = 0) -> Any:
         return type(value).__name__
     if isinstance(value, dict):
         return {k: plain(v, depth + 1) for k, v in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))  # the order in which a set is walked depends on how it was filled
+    if isinstance(value, list | tuple):
         return [plain(v, depth + 1) for v in value]
     names = list(getattr(value, "__dict__", {})) + [n for n in getattr(type(value), "__slots__", ()) if n != "__dict__"]
     return type(value).__name__, {name: plain(getattr(value, name), depth + 1) for name in names}
