@@ -21,17 +21,20 @@ def explorer(
     seconds: Annotated[float, typer.Option("--seconds", min=1.0, help="Of each load.")] = 20.0,
     pause: Annotated[
         list[float] | None,
-        typer.Option("--pause", min=0.0, help="Seconds between two pages of a reader, on average; 1 and 0."),
+        typer.Option("--pause", min=0.0, help="Seconds that a reader stays with a page, on average; 5 and 0."),
     ] = None,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Of each load; the median counts.")] = 3,
     as_json: JsonOption = False,
 ) -> None:
     """Serve a run of so many events that goes on growing, and let readers read it from another process.
 
-    Nothing is listened to but this machine. A million events take about two minutes to fold and 2 GB of memory.
+    A reader opens a page, reads it for some seconds while the page's script asks for it again, and follows a link.
+    Without a pause readers ask for one page after another: what the explorer can do at most. Nothing is listened to but
+    this machine. A million events take about a minute to fold and 1.2 GB of memory.
     """
     from assay.bench.explorer import ReadingTerms, measure
 
-    found = measure(ReadingTerms(events, readers, seconds, tuple(pause or [1.0, 0.0])), talk.print)
+    found = measure(ReadingTerms(events, readers, seconds, tuple(pause or [5.0, 0.0]), runs), talk.print)
     if as_json:
         print_json(found)
         return
@@ -40,6 +43,6 @@ def explorer(
             [r["kind"], r["answers"], f"{r['p50_s']:.3f}", f"{r['p99_s']:.3f}", f"{r['worst_s']:.3f}"]
             for r in load["kinds"]
         ]
-        title = f"{readers} readers, {load['pause_s']} s between pages: {load['pages_per_s']} pages/s"
+        title = f"{readers} readers, {load['pause_s']} s a page: {load['pages_per_s']} pages/s"
         print_table(title, ["page", "answers", "p50 s", "p99 s", "worst s"], rows)
     talk.print(f"{found['events']:,} events; {found['memory_mb_peak']} MB at most.")

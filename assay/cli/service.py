@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.common import configure_log, open_blobs, open_round_run, print_json, talk
-from assay.cli.options import SHOWN, STORED_RUN, JsonOption, with_settings
+from assay.cli.options import EVENTS, SHOWN, STORED_RUN, JsonOption, with_settings
 from assay.cli.showing import showing
 from assay.protocol.errors import ExitCode, UsageError
 from assay.settings import Settings
@@ -19,6 +19,9 @@ from assay.settings import Settings
 app = typer.Typer(no_args_is_help=True, help="The explorer of a run, or several roles as one service.")
 
 DEFAULT_PORT = 8080
+
+EXPLORER = "explorer"
+"""Whose the rows are in a database of events: an explorer reads more than an actor does."""
 
 ConfigOption = Annotated[
     Path | None,
@@ -36,7 +39,7 @@ def _group() -> None:
     epilog='Examples: assay service start --port 0 --json  ->  {"url"}, then serves until Ctrl-C; '
     "assay service start --config service.toml",
 )
-@with_settings(*STORED_RUN, *SHOWN)
+@with_settings(*STORED_RUN, *EVENTS, *SHOWN)
 def start(
     settings: Settings,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = DEFAULT_PORT,
@@ -46,17 +49,23 @@ def start(
 ) -> None:
     """Serve the explorer until Ctrl-C; with --config keep all roles of a file running, until SIGTERM stops them.
 
-    Without a store the explorer has no loss curve, and all else is there.
+    Without a store the explorer has no loss curve, and all else is there. With a database of events (--index-url) a
+    start reads them from there instead of the chain.
     """
     if config is not None:
         _keep(settings, config)
         return
     from assay.explorer.server import serve
+    from assay_ledger.rounds.index import KeepsEvents
 
     the_run = open_round_run(settings)
     blobs = open_blobs(settings) if settings.store is not None else None
+    keeps = None if settings.index_url is None else KeepsEvents(settings.index_url, EXPLORER)
     stop = _stopped_by_signals()
-    with showing(settings, "explorer") as shown, serve(the_run, blobs, port, host=host) as server:
+    with (
+        showing(settings, "explorer") as shown,
+        serve(the_run, blobs, port, host=host, keeps=keeps) as server,
+    ):
         shown.follow(the_run, blobs)
         if as_json:
             print_json({"url": server.url})

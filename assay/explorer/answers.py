@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.explorer.codes import all_codes
+from assay.explorer.codes import STANDING_CODES
 from assay.explorer.documents import Document
 
 
@@ -30,4 +30,4 @@ def no(question: str, text: str, code: str, remedy: str, deadline: int | None = 
 
 def standing(question: str, text: str, code: str, deadline: int | None = None) -> Document:
     """It is not so, for one of the reasons that stand between work and pay."""
-    return no(question, text, code, all_codes()[code].remedy, deadline)
+    return no(question, text, code, STANDING_CODES[code][1], deadline)

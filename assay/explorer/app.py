@@ -14,11 +14,12 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from assay.explorer import words
 from assay.explorer.api import make_api
-from assay.explorer.cache import PageCache
+from assay.explorer.cache import PageCache, PageState
 from assay.explorer.codes import event_meaning
 from assay.explorer.losses import losses_of
 from assay.explorer.pages import Pages
 from assay.explorer.reader import RunReader
+from assay.explorer.touched import subject_of
 from assay.protocol.errors import AssayError
 
 HERE: Final = Path(__file__).resolve().parent
@@ -73,9 +74,14 @@ def make_app(reader: RunReader) -> FastAPI:
         response.headers.update(HEADERS)
         return response
 
-    def state_of() -> tuple[object, object] | None:
-        made_of = reader.version, losses and losses.version
-        return ((pages.silence(), reader.is_reading), made_of) if reader.is_following else None
+    def state_of(path: str, query: bytes) -> PageState | None:
+        if not reader.is_following:
+            return None
+        subject, shown = subject_of(path), (pages.silence(), reader.is_reading)
+        about = None if subject is None else reader.version_of(subject)
+        if path == "/events" and b"cursor=" in query:
+            about = reader.version_of(("events before", 0))  # what came before a place changes no more
+        return PageState(shown, about, reader.answered, (reader.version, losses and losses.version))
 
     # The outermost: what is kept has its headers.
     app.add_middleware(PageCache, state_of=state_of)

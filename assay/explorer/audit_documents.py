@@ -118,6 +118,21 @@ def epoch_document(reader: RunReader, number: int) -> Document:
     }
 
 
+def epoch_line(reader: RunReader, number: int) -> Document:
+    """An epoch as a line of a table: what there was of each, counted."""
+    epoch, shelves = reader.view.epochs[number], reader.shelves
+    return {
+        "epoch": number,
+        "phase": epoch_phase(reader, number),
+        "start": epoch.start,
+        "opened": epoch.opened,
+        "on_call": epoch.on_call,
+        "findings": len(shelves.findings_of_epoch[number]),
+        "fined": len(shelves.fined_in[number]),
+        "accusations": len(shelves.accusations_in[number]),
+    }
+
+
 def rounds_of(reader: RunReader, number: int) -> list[int]:
     """The rounds with work that belong to an epoch: it is the first that began after their last second."""
     view, epochs = reader.view, reader.view.epochs

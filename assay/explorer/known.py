@@ -6,6 +6,8 @@ from assay.explorer.event_rows import ShownEvents
 from assay.explorer.money import Money
 from assay.explorer.names import EventNames, names_in
 from assay.explorer.shelves import Shelves
+from assay.explorer.touched import Subject, subjects_in
+from assay.protocol.types import Seat
 from assay_ledger.chain.client import Head
 from assay_ledger.contract import Event, Logged
 from assay_ledger.rounds.fold import fold
@@ -22,7 +24,11 @@ class KnownRun:
         self.events = ShownEvents()
         self.names = EventNames()
         self.shelves = Shelves()
-        self.version = version
+        self.version = self.began = version
+        self.changed: dict[Subject, int] = {}
+        """The newest event that is about each."""
+        self.counted: dict[tuple[int, int], frozenset[Seat]] = {}
+        """Seats that count in groups of rounds, where that can change no more."""
 
     def take(self, contract: str, found: Logged[Event], time: int) -> None:
         """The next event, of a block at this chain time, in seconds. Raises as `fold`."""
@@ -31,7 +37,10 @@ class KnownRun:
         self.money.on_event(event)
         made = self.shelves.on_event(event, self.state, transaction)
         number = self.events.add(contract, found, time)
-        names = {transaction, *names_in(event)} | ({made} if made is not None else set())
+        named = list(names_in(event))
+        for subject in subjects_in(event, named, self.state):
+            self.changed[subject] = number
+        names = {transaction, *named} | ({made} if made is not None else set())
         for name in names:
             self.names.add(name, number)
         self.version += 1

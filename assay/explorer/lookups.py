@@ -6,11 +6,15 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from typing import Any, Final, TypeVar, cast
 
 from assay.protocol.errors import AssayError, UnavailableError
 
 T = TypeVar("T")
+
+UNANSWERED: Final[ContextVar[list[object] | None]] = ContextVar("unanswered", default=None)
+"""Where whoever makes a page is told what was not there yet."""
 
 AGAIN_AFTER_S: Final = 10.0
 """What failed is asked for again when somebody wants it, at most this often."""
@@ -56,6 +60,8 @@ class Lookups:
             found = ask()
             self._keep(key, found)
             return found
+        if (unanswered := UNANSWERED.get()) is not None:
+            unanswered.append(key)
         with self._changed:
             at, error = self._failed.get(key, (0.0, None))
             is_late = error is None or time.monotonic() - at > AGAIN_AFTER_S

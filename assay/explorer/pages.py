@@ -11,7 +11,7 @@ from fastapi.templating import Jinja2Templates
 
 from assay.explorer.api import GetDocument
 from assay.explorer.api_parts import PathNumber, losses_document, page_of
-from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document
+from assay.explorer.audit_documents import accusation_document, epoch_line, finding_document
 from assay.explorer.chart import NARROW, WIDE, loss_chart
 from assay.explorer.documents import hexed
 from assay.explorer.explain import explain_actor, explain_work
@@ -27,7 +27,7 @@ from assay.explorer.work_documents import (
     generation_document,
     generations,
     marks_of,
-    round_document,
+    round_line,
     run_document,
     work_document,
 )
@@ -38,6 +38,9 @@ from assay_ledger.agents.waiting import waits
 
 NEWEST = 12
 """Rounds and epochs on the first page; all are in the tables."""
+
+SEATS_SHOWN = 12
+"""Commitments of each round on the first page; its own page has all."""
 
 
 class Pages(PageParts):
@@ -82,6 +85,7 @@ class Pages(PageParts):
                 per_round = reader.run.charter.training.steps_per_round
                 chart, narrow = (loss_chart(points, entropy, per_round, size) for size in (WIDE, NARROW))
             rounds, epochs = len(reader.state.books.commitments.rounds), len(reader.view.epochs)
+            newest = range(max(0, rounds - NEWEST), rounds)
             return self._page(
                 request,
                 "index.html",
@@ -91,8 +95,8 @@ class Pages(PageParts):
                 chart=chart,
                 narrow=narrow,
                 generations=[generation_document(reader, g) for g in generations(reader)[-NEWEST - 1 :]],
-                rounds=[round_document(reader, Round(r)) for r in range(max(0, rounds - NEWEST), rounds)][::-1],
-                epochs=[epoch_document(reader, e) for e in range(max(0, epochs - NEWEST), epochs)][::-1],
+                rounds=[round_line(reader, Round(r), SEATS_SHOWN) for r in newest][::-1],
+                epochs=[epoch_line(reader, e) for e in range(max(0, epochs - NEWEST), epochs)][::-1],
                 accusations=[accusation_document(reader, a) for a in reader.shelves.accusations[-ROWS:]],
                 games=[game_document(reader, g) for g in reader.shelves.games[-ROWS:]],
                 actors=actors(reader, ROWS),

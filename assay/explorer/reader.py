@@ -8,6 +8,7 @@ store is asked, so no page shows half of a block and none waits for a machine el
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,7 @@ from assay.explorer.lookups import Lookups
 from assay.explorer.money import Money
 from assay.explorer.names import EventNames
 from assay.explorer.shelves import Shelves
+from assay.explorer.touched import Subject
 from assay.protocol.errors import AssayError, InvariantError
 from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address
@@ -48,6 +50,9 @@ SLICE: Final = 2_000
 
 SILENT_S: Final = 10.0
 """A node that has not answered for so long is said to be silent."""
+
+LET_GO_S: Final = 2.0
+"""So long an end waits for the thread that asks to let go of what is kept."""
 
 REPLAYS_KEPT: Final = 64
 """Each holds all that was shown in a game."""
@@ -79,6 +84,7 @@ class RunReader:
         self._heard: float | None = None
         self._stop = threading.Event()
         self._first = threading.Event()
+        self._follower: threading.Thread | None = None
         self._known = KnownRun(run)
         self._index = _PatientIndex(run, self, keeps)
 
@@ -102,11 +108,14 @@ class RunReader:
         self.is_following = True
         for lookups in (self.node, self.replays, self.files):
             lookups.start()
-        threading.Thread(target=self._follow, name="explorer-follow", daemon=True).start()
+        self._follower = threading.Thread(target=self._follow, name="explorer-follow", daemon=True)
+        self._follower.start()
 
     def stop(self) -> None:
-        """No question is asked any more after those that are on their way."""
+        """No question is asked any more after those that are on their way, and then others may have what is kept."""
         self._stop.set()
+        if self._follower is not None:
+            self._follower.join(LET_GO_S)
         for lookups in (self.node, self.replays, self.files):
             lookups.stop()
 
@@ -130,7 +139,16 @@ class RunReader:
     @property
     def version(self) -> tuple[int, ...]:
         """Changes whenever a page may."""
-        return self._known.version, self.node.version, self.replays.version, self.files.version
+        return self._known.version, *self.answered
+
+    @property
+    def answered(self) -> tuple[int, ...]:
+        """Changes whenever something that was asked for besides events is there."""
+        return self.node.version, self.replays.version, self.files.version
+
+    def version_of(self, subject: Subject) -> tuple[int, int]:
+        """Changes with every event that is about this."""
+        return self._known.began, self._known.changed.get(subject, -1)
 
     def _follow(self) -> None:
         self._heard = self._clock()
@@ -140,9 +158,18 @@ class RunReader:
             except AssayError as error:
                 self.trouble = error
             else:
-                self._heard, self.trouble = self._clock(), None
-                self._first.set()
+                self.heard()
             self._stop.wait(REFRESH_S)
+        self._index.close()
+
+    def heard(self) -> None:
+        """What is known is all that the node knows by now."""
+        self._heard, self.trouble = self._clock(), None
+        if not self._first.is_set():
+            # A million events are some ten million objects that stay: looking through them for garbage takes a second
+            # or two, in which no page is answered.
+            gc.freeze()
+            self._first.set()
 
     def take(self, known: KnownRun, told: list[tuple[str, Logged[Event], int]], head: Head | None) -> None:
         """Events in the order of the chain, a slice of whole blocks at a time; `known` is shown once it has a head."""

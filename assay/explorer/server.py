@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from collections.abc import Mapping
 from types import TracebackType
@@ -14,10 +15,17 @@ from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
 from assay.protocol.errors import ConfigError, UnavailableError
 from assay.protocol.types import Address
+from assay_ledger.rounds.index import KeepsEvents
 from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import ArtifactStore
 
 START_LIMIT_S: Final = 20.0
+
+IDLE_S: Final = 30
+"""Connections that nobody asks anything on are closed after so many seconds; an open page asks every 4."""
+
+SWITCH_S: Final = 0.001
+"""So long a thread that renders keeps the interpreter from the one that answers: a fifth of what is usual."""
 
 FIRST_S: Final = 3.0
 """So long the first reading is waited for, so that whoever looks at once finds a run that is read already."""
@@ -29,7 +37,8 @@ class Server:
     def __init__(self, server: uvicorn.Server, listener: socket.socket, host: str, reader: RunReader) -> None:
         self.port: int = listener.getsockname()[1]
         self.url = f"http://{host}:{self.port}/"
-        self._server, self._reader = server, reader
+        self.reader = reader
+        self._server = server
         self._thread = threading.Thread(target=server.run, args=([listener],), name="explorer", daemon=True)
         self._thread.start()
 
@@ -38,8 +47,8 @@ class Server:
         self._thread.join()
 
     def close(self) -> None:
-        """Ends the server within a few seconds; open streams are cut."""
-        self._reader.stop()
+        """Ends the server within a few seconds; open streams are cut, and what is kept is let go."""
+        self.reader.stop()
         self._server.should_exit = True
         self._thread.join(timeout=2.0)
         self._server.force_exit = True
@@ -59,13 +68,14 @@ def serve(
     *,
     host: str = "127.0.0.1",
     names: Mapping[Address, str] | None = None,
+    keeps: KeepsEvents | None = None,
 ) -> Server:
-    """Starts the explorer of a run; port 0 lets the operating system choose.
+    """Starts the explorer of a run; port 0 lets the operating system choose. `keeps`: the database that keeps events.
 
     Raises ConfigError (PortInUse), UnavailableError (ServiceFailed).
     """
     listener = _listen(host, port)
-    reader = RunReader(run, store, names)
+    reader = RunReader(run, store, names, keeps=keeps)
     reader.follow()
     reader.wait_first(FIRST_S)
     return _start(reader, listener, host)
@@ -92,8 +102,16 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _start(reader: RunReader, listener: socket.socket, host: str) -> Server:
+    sys.setswitchinterval(SWITCH_S)
     app = make_app(reader)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=IDLE_S,
+    )
     started = Server(uvicorn.Server(config), listener, host, reader)
     ready = threading.Event()
     for _ in range(int(START_LIMIT_S / 0.05)):

@@ -109,6 +109,21 @@ def round_document(reader: RunReader, round_: Round) -> Document:
     }
 
 
+def round_line(reader: RunReader, round_: Round, most: int) -> Document:
+    """A round as a line of a table, with `most` of its commitments."""
+    counted, is_closed = _counted(reader, round_)
+    works = sorted(reader.shelves.works_of_round[round_], key=_seat)
+    return {
+        "round": int(round_),
+        "phase": phase(reader, round_, is_closed),
+        "commitments": [work_document(reader, work, (counted, is_closed)) for work in works[:most]],
+        "more": max(0, len(works) - most),
+        "counted": len(counted),
+        "seated": reader.view.round_of(round_).seated,
+        "games": games_of_round(reader, round_),
+    }
+
+
 def games_of_round(reader: RunReader, round_: Round) -> list[int]:
     """Games about work, findings and merges of a round."""
     return [game.game_id for game in reader.shelves.games_of_round[round_]]
@@ -125,8 +140,14 @@ SeatsCounted = tuple[set[int], bool]
 def _counted(reader: RunReader, round_: Round) -> SeatsCounted:
     view, found, is_closed = reader.view, set[int](), True
     for group in view.groups():
+        known = reader.known.counted.get((round_, group))
+        if known is not None:
+            found |= {int(seat) for seat in known}
+            continue
         try:
             seats, closed = view.counted(round_, group)
+            if closed:
+                reader.known.counted[round_, group] = seats
         except RejectedError:  # the beacon that draws a group's positions is not known yet
             seats, closed = frozenset(), False
         found |= {int(seat) for seat in seats}

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
 from assay.cli.common import events_kept, sight
+from assay.cli.service import EXPLORER
+from assay.explorer import serve
 from assay.explorer.reader import RunReader
 from assay.protocol.digests import keccak
 from assay.settings import Settings
@@ -28,6 +31,7 @@ from assay_ledger.rounds.index import KeepsEvents, RunIndex
 from assay_ledger.rounds.run import Run
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import ETHER, SharedChain, actors_artifacts
+from tests.harness.browser import wait_for
 from tests.harness.providers import ProviderNode
 
 DEEP = hex(3 * SETTLED)
@@ -150,6 +154,23 @@ def test_a_reader_of_all_contracts_hears_every_event_at_each_start(kept: KeptRun
             heard.append(list(reader.events))
         reader.close()
     assert heard[0] == heard[1] and len(heard[0]) > 3
+
+
+def test_an_explorer_that_starts_again_asks_for_no_history(kept: KeptRun, tmp_path: Path) -> None:
+    kept.enrol()
+    kept.settle()
+    keeps, told = KeepsEvents(f"sqlite:///{tmp_path / 'explorer.sqlite'}", EXPLORER), list[bytes]()
+    for start in range(2):
+        with ProviderNode(kept.chain.url) as node:
+            run = Run(Chain(node.url), kept.run.address, kept.run.first_block)
+            node.turn()
+            with serve(run, keeps=keeps) as server, urllib.request.urlopen(f"{server.url}events") as answer:
+                wait_for(lambda server=server: not server.reader.is_reading, 60, "the run is read")  # type: ignore[misc]
+                told.append(answer.read())
+            ranges = [p[0] for method, p in node.asked if method == "eth_getLogs" and "fromBlock" in p[0]]
+            is_history = any(int(asked["fromBlock"], 16) <= kept.run.first_block + 1 for asked in ranges)
+            assert is_history is (start == 0), "and whoever ended let go of the rows"
+    assert told[0] == told[1]
 
 
 def test_an_actor_keeps_events_in_its_folder_and_lets_them_go(kept: KeptRun) -> None:
