@@ -29,6 +29,7 @@ from assay.cli.common import (
 from assay.cli.options import EVENTS, KEY, RELAYS, SHOWN, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.showing import Showing, showing
 from assay.cli.sponsors import check_sponsor
+from assay.cli.standby import stand_by
 from assay.protocol.errors import ExitCode
 from assay.protocol.types import Address
 from assay.settings import Settings
@@ -57,6 +58,9 @@ DepositOption = Annotated[
         help="Tokens to have in the run's vault, locked ones counted: what is missing of them is deposited first.",
     ),
 ]
+StandbyOption = Annotated[
+    bool, typer.Option("--standby", help="Wait while another process of this key lives, and go on in its place.")
+]
 TicketsOption = Annotated[int, typer.Option("--tickets", min=1, help="Tickets to hold, each with its stake.")]
 AuditCheatOption = Annotated[str, typer.Option(help="Audit falsely in this way.", rich_help_panel=DEMO_PANEL)]
 
@@ -66,6 +70,7 @@ AuditCheatOption = Annotated[str, typer.Option(help="Audit falsely in this way."
 def start_solver(
     settings: Settings,
     deposit: DepositOption = None,
+    standby: StandbyOption = False,
     cheat: Annotated[
         str, typer.Option(help="Cheat in this way and lose the lock.", rich_help_panel=DEMO_PANEL)
     ] = "none",
@@ -74,7 +79,7 @@ def start_solver(
 ) -> None:
     """Take a seat, train every round, publish, commit and defend, until the run is over or you stop it."""
     bring = partial(acting.bring, amount=deposit, seats=1)
-    _serve(settings, "solver", lambda: acting.load_solver(cheat), bring, as_json=as_json)
+    _serve(settings, "solver", lambda: acting.load_solver(cheat), bring, standby=standby, as_json=as_json)
 
 
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
@@ -83,12 +88,13 @@ def start_verifier(
     settings: Settings,
     tickets: TicketsOption = 1,
     deposit: DepositOption = None,
+    standby: StandbyOption = False,
     cheat: AuditCheatOption = "none",
     as_json: JsonOption = False,
     _device: DeviceOption = None,
 ) -> None:
     """Stake tickets, replay what they are drawn for, open the results in time, accuse what differs and pursue it."""
-    _serve_auditor(settings, "verifier", tickets, deposit, cheat, as_json=as_json)
+    _serve_auditor(settings, "verifier", tickets, deposit, cheat, standby=standby, as_json=as_json)
 
 
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
@@ -97,20 +103,22 @@ def start_whistleblower(
     settings: Settings,
     tickets: TicketsOption = 1,
     deposit: DepositOption = None,
+    standby: StandbyOption = False,
     cheat: AuditCheatOption = "none",
     as_json: JsonOption = False,
     _device: DeviceOption = None,
 ) -> None:
     """Do what a verifier does, and have others fined for what they left undone."""
-    _serve_auditor(settings, "whistleblower", tickets, deposit, cheat, as_json=as_json)
+    _serve_auditor(settings, "whistleblower", tickets, deposit, cheat, standby=standby, as_json=as_json)
 
 
 def _serve_auditor(
-    settings: Settings, role: str, tickets: int, deposit: str | None, cheat: str, *, as_json: bool
+    settings: Settings, role: str, tickets: int, deposit: str | None, cheat: str, *, standby: bool, as_json: bool
 ) -> None:
     reports = role == "whistleblower"
     load = partial(acting.load_auditor, cheat, tickets, reports=reports)
-    _serve(settings, role, load, partial(acting.bring, amount=deposit, tickets=tickets), as_json=as_json)
+    bring = partial(acting.bring, amount=deposit, tickets=tickets)
+    _serve(settings, role, load, bring, standby=standby, as_json=as_json)
 
 
 @solver.command("leave", epilog=EXAMPLE_LEAVE.format(role="solver"))
@@ -193,19 +201,20 @@ def _serve(
     bring: Callable[[Run, ActorKeys], None],
     *,
     leave: bool = False,
+    standby: bool = False,
     as_json: bool = False,
 ) -> None:
     """Runs an agent until it is done, Ctrl-C or SIGTERM; a started transaction is always finished.
 
     `load` gives the role's class with its options, `bring` puts its stake into the vault. `leave`: it takes on nothing
-    new, and ends when nothing of its own is locked.
+    new, and ends when nothing of its own is locked. `standby`: it waits while another process of this key lives.
     """
     place = ranks.place()
     if place is not None and place.rank:
         ranks.follow(place)
         return
     with showing(settings, role) as shown:
-        _act(settings, role, load, bring, place, shown, leave=leave, as_json=as_json)
+        _act(settings, role, load, bring, place, shown, leave=leave, standby=standby, as_json=as_json)
 
 
 def _act(
@@ -217,6 +226,7 @@ def _act(
     shown: Showing,
     *,
     leave: bool,
+    standby: bool,
     as_json: bool,
 ) -> None:
     from assay_ledger.agents.heartbeat import HeartbeatWriter
@@ -241,6 +251,8 @@ def _act(
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, on_signal)
+    if standby and not stand_by(store, run.address, keys.address, stop):
+        raise typer.Exit(int(ExitCode.INTERRUPTED))
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
     with HeartbeatWriter(store, keys.account, run.address, role, time.monotonic).beating():
         kind = load()

@@ -90,7 +90,7 @@ class Worker(Agent):
     def do_take_seat(self, action: TakeSeat, view: RunView) -> None:
         """Takes a seat, once what the run trains is at hand: who cannot work must not lock anything."""
         self.archive.check()
-        self.send(self.target.tenures.join())
+        self.send(self.target.tenures.join(), seen=view.head.number)
 
     def do_leave_tenure(self, action: LeaveTenure, view: RunView) -> None:
         """Leaves."""

@@ -256,11 +256,13 @@ class ReplayingAgent(Agent):
     def do_register(self, action: RegisterTicket, view: RunView) -> None:
         """Locks B behind one more ticket, in a run whose programs were looked at."""
         self.archive.check()
-        self.send(self.target.tickets.register(self.chains.anchor(self._next_chain(view))))
+        call = self.target.tickets.register(self.chains.anchor(self._next_chain(view)))
+        self.send(call, seen=view.head.number)
 
     def do_replace_chain(self, action: ReplaceChain, view: RunView) -> None:
         """Names the chain that follows."""
-        self.send(self.target.tickets.replace_anchor(action.ticket, self.chains.anchor(self._next_chain(view))))
+        call = self.target.tickets.replace_anchor(action.ticket, self.chains.anchor(self._next_chain(view)))
+        self.send(call, seen=view.head.number)
 
     def _next_chain(self, view: RunView) -> int:
         """A chain that no ticket used; its number is on disk before its anchor is sent."""

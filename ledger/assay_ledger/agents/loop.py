@@ -260,9 +260,12 @@ class ActorLoop(ABC, Generic[V, A]):
 
     # --- for actions
 
-    def send(self, call: Call, *, gas: int | None = None, tail: bytes = b"") -> TxReceipt:
-        """Signs, sends and waits for a contract call, `tail` behind its arguments, at the fee that it is worth."""
-        receipt = self.chain.send(self.account, call, gas=gas, tail=tail, limit=self._limit)
+    def send(self, call: Call, *, gas: int | None = None, tail: bytes = b"", seen: int | None = None) -> TxReceipt:
+        """Signs, sends and waits for a contract call, `tail` behind its arguments, at the fee that it is worth.
+
+        seen: of what the contracts take any number of times, the block that shows that there is none yet.
+        """
+        receipt = self.chain.send(self.account, call, gas=gas, tail=tail, limit=self._limit, seen=seen)
         _tell_sent(receipt)
         return receipt
 

@@ -270,14 +270,17 @@ class Chain:
         gas: int | None = None,
         tail: bytes = b"",
         limit: int | None = None,
+        seen: int | None = None,
     ) -> TxReceipt:
         """Signs and sends a contract call, with `tail` behind its arguments, and waits for its receipt.
 
         The call is simulated first, so a revert costs nothing and comes back with its name. limit: the highest base fee
-        that is worth it, in wei per gas; None pays any.
+        that is worth it, in wei per gas; None pays any. seen: the number of the block that the call follows from; it is
+        sent only while the account has done nothing since (UnavailableError, AccountMoved), whoever else has its key.
         """
         payload = self.prepare(account, call, gas)
-        return self._one(account, replace(payload, data=payload.data + tail), limit)
+        nonce = None if seen is None else self.read(lambda: self.w3.eth.get_transaction_count(account.address, seen))
+        return self._one(account, replace(payload, data=payload.data + tail, nonce=nonce), limit)
 
     def send_all(
         self, account: LocalAccount, calls: Sequence[Call], *, limit: int | None = None

@@ -171,17 +171,21 @@ class _Sending:
             while free and nonces.is_fixed(free[0], self.limit, market):
                 nonces.send_again(nonces.slots[free[0]], nonces.height())
                 free.pop(0)
-            nonce = free[0] if free else new
+            only = self.calls[k].nonce
+            # Attack on oneself: two processes of one key that both saw no seat take two.
+            if only is not None and (only != self.latest or (only in nonces.slots and only not in free)):
+                self.results[k] = _moved(only)
+                continue
+            nonce = only if only is not None else free[0] if free else new
             try:
                 nonces.offer(nonce, self.calls[k], self.limit, market)
             except AssayError as error:
                 self.results[k] = error
                 continue
             self.places[k] = nonce
-            if free:
-                free.pop(0)
-            else:
-                new += 1
+            if nonce in free:
+                free.remove(nonce)
+            new = max(new, nonce + 1)
         # What stands in front of these and matters no more must not stay there.
         last = max(self.places.values(), default=-1)
         for nonce in free:
@@ -259,6 +263,14 @@ class _Sending:
         for k in self.places:
             self.results[k] = error
         self.places = {}
+
+
+def _moved(nonce: int) -> UnavailableError:
+    return UnavailableError(
+        f"This account's nonce {nonce} went to something else after the chain was last looked at.",
+        code="AccountMoved",
+        remedy="Nothing was sent, and it is looked at anew; if it goes on, another process uses this key.",
+    )
 
 
 def _pending(limit_s: float) -> UnavailableError:

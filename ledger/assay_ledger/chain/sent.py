@@ -48,6 +48,8 @@ class Payload:
     value: int = 0
     gas: int = field(default=21_000, compare=False)
     """The same call estimated anew may need another amount."""
+    nonce: int | None = field(default=None, compare=False)
+    """The only nonce that it may take, None for any: then nothing that its account did is unknown to its sender."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,13 @@ class ActorShells:
         where = ("--rpc-url", self.made.chain.url, "--run", "0x" + self.made.run.address.hex())
         return (*where, *("--key", name, *self.desk.key_words[2:]))
 
-    def start(self, name: str, *words: str, folder: str = "") -> None:
-        """A command of an actor as a process."""
+    def start(self, name: str, *words: str, folder: str = "", key: str = "") -> None:
+        """A command of an actor as a process; under its own name, or with somebody else's key."""
+        if key:
+            self.people[name] = self.people[key]
         data, store = str(self.made.folder / (folder or name)), str(self.made.folder / "store")
         self.running[name] = subprocess.Popen(
-            [sys.executable, "-m", "assay", *words, *self.words(name), "--store", store, "--data-dir", data],
+            [sys.executable, "-m", "assay", *words, *self.words(key or name), "--store", store, "--data-dir", data],
             env=os.environ | {"PYTHONPATH": SOURCE, "ASSAY_CONFIG": "/dev/null", "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

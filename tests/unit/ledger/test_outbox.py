@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -340,3 +341,26 @@ def test_half_a_line_that_a_crash_left_does_not_take_the_next_one_along(tmp_path
         torn.write(b'{"raw": "02f8')
     file.add(signed(account, 2))
     assert list(file.load()) == [0, 2]
+
+
+def test_a_call_that_follows_from_what_was_seen_is_not_sent_after_another(pool: Mempool) -> None:
+    payer = Payer(pool)
+    first, second = payer.process(), payer.process()
+    # Both processes of the key saw the same chain.
+    calls = [replace(payer.call(), nonce=0), replace(payer.call(), nonce=0)]
+    assert mined(first.send([calls[0]]))
+    assert refusal(second.send([calls[1]])) == "AccountMoved"
+    assert payer.received() == [1, 0] and not second.in_flight
+    assert mined(second.send([replace(payer.call(), nonce=1)]))
+
+
+def test_of_two_such_calls_in_the_pool_at_once_one_is_mined(pool: Mempool) -> None:
+    payer = Payer(pool)
+    pool.is_mining = False
+    first, second = payer.process(receipt_for_s=0.5), payer.process(receipt_for_s=4.0)
+    calls = [replace(payer.call(), nonce=0), replace(payer.call(), nonce=0)]
+    assert refusal(first.send([calls[0]])) == "TransactionPending"
+    pool.on_taken = lambda _: setattr(pool, "is_mining", True)
+    assert mined(second.send([calls[1]]))
+    assert refusal(first.send([replace(payer.call(), nonce=0)])) == "AccountMoved"
+    assert payer.received() == [0, 1, 0]
