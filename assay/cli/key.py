@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +14,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from assay.cli import completion
+from assay.cli import backups, completion
 from assay.cli.options import JsonOption
 from assay.cli.password import PasswordFile, read_password
+from assay.durations import duration
 from assay_ledger.keys import keystore
 from assay_ledger.keys.kdf import PBKDF2, SCRYPT, Kdf
 from assay_ledger.keys.keystore import ActorKeys, KeyInfo
@@ -171,6 +173,67 @@ def test_recovery(
         typer.echo(f"{tested} gives back {info.address}.")
 
 
+@app.command(
+    "backup",
+    epilog='Example: assay key backup solver-1 --out /media/usb/solver-1.backup --json  ->  {"out", "files", ...}',
+)
+def backup(
+    key: NameOrPath,
+    keys_dir: KeysDir,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")],
+    data_dir: Annotated[
+        list[Path] | None,
+        typer.Option("--data-dir", metavar="DIR", help="An actor's folder, if not the usual ones; may be repeated."),
+    ] = None,
+    password_file: PasswordFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the key, its actors' journals and the settings into one file, encrypted by the key's password."""
+    path = keystore.find_key(keys_dir, key)
+    folders = data_dir or backups.folders_of(keystore.describe_key(path).name)
+    made = backups.write_backup(path, folders, read_password(password_file, what=str(path)), out)
+    if as_json:
+        typer.echo(json.dumps({"out": str(out), "made_at": made.made_at, "files": sorted(made.files)}))
+        return
+    typer.echo(str(out))
+    _talk(f"It holds {', '.join(sorted(made.files))} and {len(made.settings)} settings, and was opened once.")
+    if not folders:
+        _talk("No actor of this key has a folder here: name it with --data-dir if there is one.")
+
+
+@app.command(
+    "restore",
+    epilog='Example: assay key restore /media/usb/solver-1.backup --json  ->  {"name", "address", "folders", ...}',
+)
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `assay key backup` wrote.")],
+    keys_dir: KeysDir,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Another name for the key.")] = None,
+    actors_dir: Annotated[
+        Path | None, typer.Option("--actors-dir", metavar="DIR", help="Where folders of actors shall lie.")
+    ] = None,
+    password_file: PasswordFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put back what a backup holds; nothing that is there is overwritten."""
+    password = read_password(password_file, what=str(file))
+    held = backups.open_backup(file, password)
+    info, folders = backups.restore(held, password, keys_dir, actors_dir or backups.actors_dir(), name)
+    config = backups.restore_settings(held.settings)
+    if as_json:
+        found = {"folders": [str(folder) for folder in folders], "made_at": held.made_at, "settings": held.settings}
+        typer.echo(json.dumps({**info.to_json(), **found, "config": config and str(config)}))
+        return
+    _show([info], as_json=False, single=True)
+    for folder in folders:
+        typer.echo(str(folder))
+    _talk(
+        f"Made {duration(max(0, int(time.time()) - held.made_at))} ago: what was done since is found on chain or "
+        "computed again. Start actors with --data-dir where their folders are not the usual ones."
+    )
+    _talk(f"settings written to {config}" if config else f"settings of the backup: {dict(held.settings)}")
+
+
 def _show(keys: tuple[KeyInfo, ...] | list[KeyInfo], *, as_json: bool, single: bool = False) -> None:
     if as_json:
         entries = [key.to_json() for key in keys]
@@ -187,7 +250,8 @@ def _show(keys: tuple[KeyInfo, ...] | list[KeyInfo], *, as_json: bool, single: b
 
 def _nag(name: str) -> None:
     _talk(
-        f"Back it up now: `assay key export {name} DIR`, then `assay key test-recovery {name} --backup DIR`. "
+        f"Back it up now: `assay key export {name} DIR`, then `assay key test-recovery {name} --backup DIR`; once an "
+        f"actor works with it, `assay key backup {name} --out FILE` takes its journal along. "
         "Without the file and the password, stake and shares are lost for good."
     )
 

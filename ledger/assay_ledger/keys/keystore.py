@@ -14,7 +14,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -99,7 +99,7 @@ def create_key(keys_dir: Path, name: str, password: str, *, kdf: Kdf = SCRYPT) -
     _check_password(password)
     if (keys_dir / name).exists():
         raise KeyExists(f"A key named {name!r} exists already in {keys_dir}.")
-    _write_folder(keys_dir, name, encrypt_account(secrets.token_bytes(32), password, kdf))
+    _write_folder(keys_dir, name, {EVM_FILE: encrypt_account(secrets.token_bytes(32), password, kdf)})
     return describe_key(keys_dir / name)
 
 
@@ -157,11 +157,32 @@ def import_key(keys_dir: Path, name: str, source: Path, password: str, *, kdf: K
     data = _read_bytes(source)
     if _RAW_SECRET.fullmatch(data.strip()):
         secret = bytes.fromhex(data.strip()[-64:].decode())
-        _write_folder(keys_dir, name, encrypt_account(secret, password, kdf))
+        _write_folder(keys_dir, name, {EVM_FILE: encrypt_account(secret, password, kdf)})
         return describe_key(keys_dir / name)
     document = _parse(source, data)
     address = decrypt_account(document, password).address
-    _write_folder(keys_dir, name, {**document, "address": address[2:]})
+    _write_folder(keys_dir, name, {EVM_FILE: {**document, "address": address[2:]}})
+    return describe_key(keys_dir / name)
+
+
+def read_files(path: Path) -> dict[str, bytes]:
+    """The encrypted files of a key by name, for a backup. Raises KeyMissing, KeystoreCorrupt."""
+    file = _file(path)
+    _read_document(file)
+    return {EVM_FILE: _read_bytes(file)}
+
+
+def restore_key(keys_dir: Path, name: str, files: Mapping[str, bytes], password: str) -> KeyInfo:
+    """A key from the files of a backup, once they open.
+
+    Raises KeyNameInvalid, KeyExists, KeystoreCorrupt, WrongPassword; then nothing was written.
+    """
+    check_new(keys_dir, [name])
+    documents = {file: _parse(Path(file), data) for file, data in files.items()}
+    if set(documents) != {EVM_FILE}:
+        raise corrupt(f"the backup holds {', '.join(sorted(documents)) or 'nothing'} in place of {EVM_FILE}")
+    decrypt_account(documents[EVM_FILE], password)
+    _write_folder(keys_dir, name, documents)
     return describe_key(keys_dir / name)
 
 
@@ -231,12 +252,13 @@ def _read_document(path: Path) -> dict[str, Any]:
     return _parse(path, _read_bytes(path))
 
 
-def _write_folder(keys_dir: Path, name: str, document: dict[str, Any]) -> None:
-    """The folder of a new key with its file, or none: it is written beside and renamed."""
+def _write_folder(keys_dir: Path, name: str, documents: Mapping[str, dict[str, Any]]) -> None:
+    """The folder of a new key with its files, or none: it is written beside and renamed."""
     keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     staging = Path(tempfile.mkdtemp(prefix=".new-", dir=keys_dir))
     try:
-        _write_new(staging / EVM_FILE, document)
+        for file, document in sorted(documents.items()):
+            _write_new(staging / file, document)
         try:
             staging.rename(keys_dir / name)
         except OSError:
