@@ -27,6 +27,7 @@ ENVIRONMENT: Final = {
     "keys_dir": "ASSAY_KEYS_DIR",
     "key": "ETH_KEYSTORE",
     "password_file": "ETH_PASSWORD",
+    "signer": "ASSAY_SIGNER",
     "data_dir": "ASSAY_DATA_DIR",
     "allow_code": "ASSAY_ALLOW_CODE",
     "sponsor": "ASSAY_SPONSOR",
@@ -69,6 +70,11 @@ class Settings(BaseModel):
     )
     key: str | None = Field(None, description="name of a key, its folder, or a keystore file")
     password_file: Path | None = Field(None, description="file that holds the key's password")
+    signer: str | None = Field(
+        None,
+        pattern=r"^https?://[^\s]+$",
+        description="URL of the signer of transactions (Web3Signer or Clef), for a key that is elsewhere",
+    )
     data_dir: Path | None = Field(None, description="folder for journal and caches of one actor")
     allow_code: str | None = Field(
         None,

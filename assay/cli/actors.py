@@ -254,7 +254,7 @@ def _act(
     if standby and not stand_by(store, run.address, keys.address, stop):
         raise typer.Exit(int(ExitCode.INTERRUPTED))
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
-    with HeartbeatWriter(store, keys.account, run.address, role, time.monotonic).beating():
+    with HeartbeatWriter(store, keys.speaker, run.address, role, time.monotonic).beating():
         kind = load()
         bring(run, keys)
         from assay.engine.runtime.executor import how_programs_run

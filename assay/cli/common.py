@@ -57,7 +57,7 @@ def configure_log(settings: Settings) -> None:
     """The log of a command that serves, in the form that the settings name; what only we should know stays out."""
     from assay.observing import logs
 
-    for url in filter(None, (settings.rpc_url, settings.store, settings.index_url)):
+    for url in filter(None, (settings.rpc_url, settings.store, settings.index_url, settings.signer)):
         if "://" in url:
             logs.hide_url(url)
     if settings.log_format == logs.JSON:
@@ -169,7 +169,7 @@ def unlock_key(settings: Settings) -> ActorKeys:
         raise ConfigError(
             "No key is named.", code="KeyNotNamed", remedy="Give --key NAME; `assay key list` lists them."
         )
-    return unlock(settings.key, settings.keys_dir, settings.password_file)
+    return unlock(settings.key, settings.keys_dir, settings.password_file, settings.signer)
 
 
 def parse_address(text: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,9 +19,17 @@ from assay.cli import backups, completion
 from assay.cli.options import JsonOption
 from assay.cli.password import PasswordFile, read_password
 from assay.durations import duration
+from assay.protocol.errors import UsageError
 from assay_ledger.keys import keystore
 from assay_ledger.keys.kdf import PBKDF2, SCRYPT, Kdf
 from assay_ledger.keys.keystore import ActorKeys, KeyInfo
+
+
+class AccountNotNamed(UsageError):
+    """Which of a signer's accounts is meant is not clear, or it has no such one."""
+
+    remedy = "Name one of its accounts by --address."
+
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,13 +56,18 @@ def default_keys_dir() -> Path:
     return platformdirs.user_data_path("assay") / "keys"
 
 
-def unlock(key: str, keys_dir: Path | None = None, password_file: Path | None = None) -> ActorKeys:
-    """The unlocked keys that `--key`, `--keys-dir` and `--password-file` name; for commands that sign.
+def unlock(
+    key: str, keys_dir: Path | None = None, password_file: Path | None = None, signer: str | None = None
+) -> ActorKeys:
+    """The unlocked keys that `--key`, `--keys-dir`, `--password-file` and `--signer` name; for commands that sign.
 
-    Raises KeyMissing, KeystoreCorrupt, WrongPassword, PasswordMissing, PasswordFileUnreadable.
+    Raises KeyMissing, KeystoreCorrupt, WrongPassword, PasswordMissing, PasswordFileUnreadable, SignerMissing.
     """
+    from assay_ledger.chain.remote_signer import RemoteSigner
+
     path = keystore.find_key(keys_dir or default_keys_dir(), key)
-    return keystore.load_keys(path, read_password(password_file, what=str(path)))
+    made = None if signer is None else partial(RemoteSigner, signer)
+    return keystore.load_keys(path, read_password(password_file, what=str(path)), made)
 
 
 KeysDir = Annotated[
@@ -101,6 +115,40 @@ def new(
     _show(made, as_json=as_json, single=len(names) == 1)
     for name in names:
         _nag(name)
+
+
+@app.command(
+    "remote",
+    epilog='Example: assay key remote solver-1 --signer http://127.0.0.1:9000 --json  ->  {"name", "address", "path"}',
+)
+def remote(
+    name: Name,
+    keys_dir: KeysDir,
+    signer: Annotated[
+        str, typer.Option("--signer", envvar="ASSAY_SIGNER", metavar="URL", help="Web3Signer or Clef over HTTP.")
+    ],
+    address: Annotated[
+        str | None, typer.Option("--address", metavar="ADDRESS", help="Which of the signer's accounts.")
+    ] = None,
+    password_file: PasswordFile = None,
+    kdf: KdfOption = KdfChoice.SCRYPT,
+    as_json: JsonOption = False,
+) -> None:
+    """Use an account whose key a signer keeps; what is secret and no transaction follows from a key made here."""
+    from assay_ledger.chain.remote_signer import RemoteSigner, accounts_of
+
+    keystore.check_new(keys_dir, [name])
+    accounts = accounts_of(signer)
+    if address is None and len(accounts) != 1:
+        raise AccountNotNamed(f"The signer has {len(accounts)} accounts: {', '.join(accounts) or 'none'}.")
+    account = accounts[0] if address is None else address
+    if account.lower() not in {known.lower() for known in accounts}:
+        raise AccountNotNamed(f"The signer has no account {account}.")
+    far = RemoteSigner(signer, account)
+    password = read_password(password_file, what=f"the local key of {name}", confirm=True)
+    made = keystore.create_remote(keys_dir, name, far.address, password, far.sign_text, kdf=kdf.kdf)
+    _show([made], as_json=as_json, single=True)
+    _nag(name)
 
 
 @app.command("list", epilog='Example: assay key list --json  ->  [{"name", "address", "path"}, ...]')

@@ -27,9 +27,8 @@ from assay.protocol.types import Address, Digest, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from eth_account.signers.local import LocalAccount
-
     from assay_ledger.chain.client import Chain
+    from assay_ledger.chain.transaction_signer import TransactionSigner
     from assay_ledger.rounds.run import Run
 
 app = typer.Typer(no_args_is_help=True, help="Stake, shares and revenue of a run.")
@@ -212,7 +211,7 @@ def faucet(
     _done({"tokens": wei, "gas": gas_wei}, receipt, as_json=as_json)
 
 
-def fund(chain: Chain, run: Run, faucet_account: LocalAccount, who: Address, wei: Wei, gas_wei: Wei) -> Any:
+def fund(chain: Chain, run: Run, faucet_account: TransactionSigner, who: Address, wei: Wei, gas_wei: Wei) -> Any:
     """Mints test tokens and sends gas; returns the last receipt."""
     from assay.sponsor.launching import mint_tokens
 

@@ -30,7 +30,7 @@ STORED_RUN: Final = (*CHAIN, "store", "run")
 RELAYS: Final = ("drand_relays",)
 EVENTS: Final = ("index_url",)
 SHOWN: Final = ("metrics", "log_format")
-KEY: Final = ("key", "keys_dir", "password_file")
+KEY: Final = ("key", "keys_dir", "password_file", "signer")
 
 
 def _ask_for(device: Device | None) -> Device | None:
@@ -90,6 +90,14 @@ _OPTIONS: Final[dict[str, Any]] = {
     "password_file": Annotated[
         Path | None,
         typer.Option("--password-file", metavar="FILE", help="File that holds the password [ETH_PASSWORD]."),
+    ],
+    "signer": Annotated[
+        str | None,
+        typer.Option(
+            "--signer",
+            metavar="URL",
+            help="Web3Signer or Clef that signs transactions of a key that is elsewhere [ASSAY_SIGNER].",
+        ),
     ],
     "data_dir": Annotated[
         Path | None,

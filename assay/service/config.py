@@ -18,7 +18,7 @@ MOST_ROLES: Final = 64
 
 Role = Literal["solver", "verifier", "whistleblower", "explorer"]
 
-_SHARED: Final = ("rpc_url", "store", "run", "keys_dir", "allow_code", "tip_floor", "drand_relays")
+_SHARED: Final = ("rpc_url", "store", "run", "keys_dir", "allow_code", "tip_floor", "drand_relays", "signer")
 """Settings that all roles may have in common, and each of its own."""
 
 _NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}$"
@@ -45,6 +45,7 @@ class Common(_ServiceTable):
     allow_code: str | None = None
     tip_floor: int | None = None
     drand_relays: str | None = None
+    signer: str | None = None
 
 
 class RoleEntry(Common):

@@ -10,11 +10,11 @@ from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Round, Wei
 
 if TYPE_CHECKING:
-    from eth_account.signers.local import LocalAccount
     from web3.types import TxReceipt
 
     from assay_ledger.bindings.token import TokenContract
     from assay_ledger.chain.client import Chain
+    from assay_ledger.chain.transaction_signer import TransactionSigner
     from assay_ledger.contract import Call
     from assay_ledger.rounds.run import Run
 
@@ -78,13 +78,13 @@ def fund_calls(run: Run, amount: Wei) -> list[Call]:
     ]
 
 
-def deposit(chain: Chain, account: LocalAccount, run: Run, amount: Wei) -> None:
+def deposit(chain: Chain, account: TransactionSigner, run: Run, amount: Wei) -> None:
     """Puts tokens that an account holds into the run's vault. Raises RejectedError."""
     chain.send(account, run.token.approve(run.vault.address, amount))
     chain.send(account, run.vault.deposit(amount))
 
 
-def mint_tokens(chain: Chain, account: LocalAccount, token: TokenContract, who: Address, amount: Wei) -> TxReceipt:
+def mint_tokens(chain: Chain, account: TransactionSigner, token: TokenContract, who: Address, amount: Wei) -> TxReceipt:
     """Makes test tokens for somebody, in as many parts as the token makes at a time; the last part's receipt.
 
     Raises RejectedError.
@@ -96,13 +96,13 @@ def mint_tokens(chain: Chain, account: LocalAccount, token: TokenContract, who: 
     return chain.send(account, token.mint(who, amount))
 
 
-def fund_run(chain: Chain, account: LocalAccount, run: Run, amount: Wei) -> None:
+def fund_run(chain: Chain, account: TransactionSigner, run: Run, amount: Wei) -> None:
     """Puts tokens that an account holds into the run's escrow. Raises RejectedError (WrongPhase once it is over)."""
     for call in fund_calls(run, amount):
         chain.send(account, call)
 
 
-def refund_all(chain: Chain, account: LocalAccount, run: Run) -> None:
+def refund_all(chain: Chain, account: TransactionSigner, run: Run) -> None:
     """Takes back what is left of every payment into the escrow of a run that has ended; one call gives one back.
 
     Raises RejectedError (WrongPhase, NothingToRefund).
@@ -124,6 +124,6 @@ def launch_lacks(run: Run) -> LaunchLacks:
     return LaunchLacks(max(launch.tickets - tickets, 0), seats, max(missing, 0))
 
 
-def launch_run(chain: Chain, sponsor: LocalAccount, run: Run) -> None:
+def launch_run(chain: Chain, sponsor: TransactionSigner, run: Run) -> None:
     """Opens round 0, as its sponsor. Raises RejectedError (WrongPhase, Paused)."""
     chain.send(sponsor, run.escrow.launch())

@@ -19,14 +19,13 @@ from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import ArtifactStore
 
 if TYPE_CHECKING:
-    from eth_account.signers.local import LocalAccount
-
     from assay_ledger.chain.client import Chain
+    from assay_ledger.chain.transaction_signer import TransactionSigner
 
 
 def post_run(
     chain: Chain,
-    sponsor: LocalAccount,
+    sponsor: TransactionSigner,
     store: ArtifactStore,
     prepared: PreparedRounds,
     *,

@@ -89,7 +89,7 @@ class ReplayingAgent(Agent):
         super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
         self.tickets_wanted = tickets
         self.jobs = AuditJobs(self.archive, self.compute)
-        self.chains = TicketChains(ticket_seed(keys.account), run.run_id)
+        self.chains = TicketChains(ticket_seed(keys.local), run.run_id)
         self.book = FindingBook(self.journal)
         self.findings: Findings = self.book
         """What it answers from."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, assert_never
 
-from eth_account.signers.local import LocalAccount
 from web3.types import TxReceipt
 
 from assay.protocol.arithmetic.words import canonical
@@ -44,6 +43,7 @@ from assay.protocol.types import Digest
 from assay_ledger.agents.traces import LooksUp, Traces
 from assay_ledger.bindings.game import GameContract
 from assay_ledger.chain.client import address_of
+from assay_ledger.chain.transaction_signer import TransactionSigner
 from assay_ledger.contract import Call
 from assay_ledger.index.games import Game, Games
 
@@ -63,7 +63,7 @@ class GamePlayer:
     def __init__(
         self,
         games: Games,
-        account: LocalAccount,
+        account: TransactionSigner,
         arity: int,
         trace_of: Callable[[Game], Trace],
         traces: Traces | None = None,

@@ -19,11 +19,13 @@ from typing import Any, Final
 from eth_account import Account
 from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
+from eth_utils.address import to_checksum_address
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address
 from assay_ledger.deadline import waiting_at_most
-from assay_ledger.json_input import JsonRefused, parse_json
+from assay_ledger.json_input import parse_json
+from assay_ledger.keys.signing import GrantedSpeaker, grant_text
 from assay_ledger.store.blobs import SlotStore, StoreUnreachable
 
 SLOT: Final = "actors"
@@ -70,11 +72,14 @@ class Heartbeat:
     doing: str
     counter: int
 
-    def encode(self, account: LocalAccount) -> bytes:
-        """The message with its signature."""
+    def encode(self, speaker: LocalAccount | GrantedSpeaker) -> bytes:
+        """The message with its signature, and with the grant of an account that lets another key speak for it."""
         body = self._body()
-        signature = account.sign_message(encode_defunct(body)).signature
-        return json.dumps({"body": body.decode(), "signature": signature.to_0x_hex()}).encode()
+        signature = speaker.sign_message(encode_defunct(body)).signature
+        document = {"body": body.decode(), "signature": signature.to_0x_hex()}
+        if isinstance(speaker, GrantedSpeaker):
+            document["grant"] = "0x" + speaker.grant.hex()
+        return json.dumps(document).encode()
 
     def _body(self) -> bytes:
         document = {
@@ -103,8 +108,9 @@ def decode(data: bytes) -> Heartbeat | None:
         body = parse_json(text.encode(), max_bytes=MAX_BYTES)
         beat = _from_body(body)
         signer = Account.recover_message(encode_defunct(text.encode()), signature=signature)
-    except (JsonRefused, KeyError, TypeError, ValueError, AttributeError):
-        return None
+        if beat is not None and "grant" in outer:
+            grant = encode_defunct(text=grant_text(to_checksum_address(beat.actor), signer))
+            signer = Account.recover_message(grant, signature=bytes.fromhex(outer["grant"][2:]))
     except Exception:  # eth_keys raises several unrelated classes for a bad signature
         return None
     return beat if beat is not None and bytes.fromhex(signer[2:]) == beat.actor else None
@@ -134,10 +140,15 @@ class HeartbeatWriter:
     """
 
     def __init__(
-        self, slots: SlotStore, account: LocalAccount, run: Address, role: str, clock: Callable[[], float]
+        self,
+        slots: SlotStore,
+        speaker: LocalAccount | GrantedSpeaker,
+        run: Address,
+        role: str,
+        clock: Callable[[], float],
     ) -> None:
-        self._slots, self._account, self._run, self._role, self._clock = slots, account, run, role, clock
-        self._me = Address(bytes.fromhex(account.address[2:]))
+        self._slots, self._account, self._run, self._role, self._clock = slots, speaker, run, role, clock
+        self._me = Address(bytes.fromhex(speaker.address[2:]))
         self._name = f"{SLOT}/{self._me.hex()}"
         self._reported: tuple[int, Activity, int | None, str] = (0, Activity.BUSY, None, "starting")
         self._written: tuple[int, Activity, int | None, str] | None = None

@@ -114,7 +114,7 @@ class ActorLoop(ABC, Generic[V, A]):
         self.compute = compute
         self.local_cache = LocalCache(data_dir / "cache")
         self.objects = Objects(store, self.local_cache)
-        self.heartbeat_writer = HeartbeatWriter(store, keys.account, address, self.role, clock)
+        self.heartbeat_writer = HeartbeatWriter(store, keys.speaker, address, self.role, clock)
         self.deadline: int | None = None
         """The next chain time that this actor waits for, as of its last idle step."""
         self.leaving = False

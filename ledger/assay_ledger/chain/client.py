@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import requests
-from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
 from tenacity import RetryCallState, Retrying
@@ -44,6 +43,7 @@ from assay_ledger.chain.pace import PollPace
 from assay_ledger.chain.rejections import rejection
 from assay_ledger.chain.rpc import NONSENSE, RequestListener, provider
 from assay_ledger.chain.sent import Payload
+from assay_ledger.chain.transaction_signer import TransactionSigner
 from assay_ledger.contract import Call, E, Logged, Query, Search
 
 TRANSACTION_GAS_CAP: Final = 16_777_216
@@ -251,7 +251,7 @@ class Chain:
     def _logs(self, criteria: dict[str, Any]) -> list[LogReceipt]:
         return self.read(lambda: [checked_log(found) for found in listed(self._result_of("eth_getLogs", criteria))])
 
-    def outbox(self, account: LocalAccount, path: Path | None = None) -> Outbox:
+    def outbox(self, account: TransactionSigner, path: Path | None = None) -> Outbox:
         """An account's transactions; the first `path` that is given keeps what is in flight over a restart."""
         with self._lock:
             if account.address not in self._outboxes:
@@ -264,7 +264,7 @@ class Chain:
 
     def send(
         self,
-        account: LocalAccount,
+        account: TransactionSigner,
         call: Call,
         *,
         gas: int | None = None,
@@ -283,7 +283,7 @@ class Chain:
         return self._one(account, replace(payload, data=payload.data + tail, nonce=nonce), limit)
 
     def send_all(
-        self, account: LocalAccount, calls: Sequence[Call], *, limit: int | None = None
+        self, account: TransactionSigner, calls: Sequence[Call], *, limit: int | None = None
     ) -> list[TxReceipt | AssayError]:
         """Several contract calls at once, as many per block as it takes: a receipt or an error for each, in order.
 
@@ -299,14 +299,14 @@ class Chain:
         results |= dict(zip(payloads, self.outbox(account).send(list(payloads.values()), limit), strict=True))
         return [results[k] for k in range(len(calls))]
 
-    def prepare(self, account: LocalAccount, call: Call, gas: int | None = None) -> Payload:
+    def prepare(self, account: TransactionSigner, call: Call, gas: int | None = None) -> Payload:
         """A contract call as it is sent, simulated unless its gas is given."""
         if gas is None:
             gas = _with_margin(self._estimate(account, call.to, call.data, call.value, call.data[:4]))
         return Payload("0x" + call.to.hex(), call.data, call.value, gas)
 
     def _estimate(
-        self, account: LocalAccount, to: Address | None, data: bytes, value: int = 0, called: bytes = b""
+        self, account: TransactionSigner, to: Address | None, data: bytes, value: int = 0, called: bytes = b""
     ) -> int:
         """Gas that a transaction would use. Raises RejectedError where it would be refused."""
         params: TxParams = {"from": account.address, "value": Wei(value), "data": data}
@@ -318,12 +318,12 @@ class Chain:
         """The code at an address; empty where there is none."""
         return bytes(self.read(lambda: self.w3.eth.get_code(to_checksum_address(address))))
 
-    def send_data(self, account: LocalAccount, to: Address, data: bytes) -> TxReceipt:
+    def send_data(self, account: TransactionSigner, to: Address, data: bytes) -> TxReceipt:
         """Sends bytes to a contract that has no ABI, simulated first like `send`."""
         gas = _with_margin(self._estimate(account, to, data))
         return self._one(account, Payload("0x" + to.hex(), data, 0, gas), None)
 
-    def deploy(self, account: LocalAccount, name: str, *arguments: Any) -> tuple[Address, TxReceipt]:
+    def deploy(self, account: TransactionSigner, name: str, *arguments: Any) -> tuple[Address, TxReceipt]:
         """Creates a contract; returns its address and the receipt."""
         artifact = load_artifact(name)
         factory = self.w3.eth.contract(abi=artifact.abi, bytecode=artifact.bytecode)
@@ -331,7 +331,7 @@ class Chain:
         receipt = self._one(account, Payload(None, data, 0, _with_margin(self._estimate(account, None, data))), None)
         return Address(bytes.fromhex(str(receipt["contractAddress"])[2:])), receipt
 
-    def transfer(self, account: LocalAccount, to: Address | str, wei: int) -> TxReceipt:
+    def transfer(self, account: TransactionSigner, to: Address | str, wei: int) -> TxReceipt:
         """Sends the chain's own coin, which pays for gas."""
         return self._one(account, Payload(to_checksum_address(to).lower(), b"", wei), None)
 
@@ -347,7 +347,7 @@ class Chain:
             raise ValueError("a result and an error")
         raise Web3RPCError(str(answer["error"]), rpc_response=answer)
 
-    def _one(self, account: LocalAccount, payload: Payload, limit: int | None) -> TxReceipt:
+    def _one(self, account: TransactionSigner, payload: Payload, limit: int | None) -> TxReceipt:
         (result,) = self.outbox(account).send([payload], limit)
         if isinstance(result, AssayError):
             raise result
@@ -372,6 +372,6 @@ def _with_margin(estimate: int) -> int:
     return min(int(estimate * GAS_MARGIN) + 50_000, TRANSACTION_GAS_CAP)
 
 
-def address_of(account: LocalAccount) -> Address:
+def address_of(account: TransactionSigner) -> Address:
     """The 20 bytes of an account's address."""
     return Address(bytes.fromhex(account.address[2:]))

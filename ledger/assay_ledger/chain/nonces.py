@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 import requests
-from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 from hexbytes import HexBytes
 from web3 import Web3
@@ -39,6 +38,7 @@ from assay_ledger.chain.pace import PollPace
 from assay_ledger.chain.rejections import gas_short, rejection
 from assay_ledger.chain.rpc import NONSENSE
 from assay_ledger.chain.sent import Attempt, NonceSlot, Payload, SentFile
+from assay_ledger.chain.transaction_signer import TransactionSigner
 
 RAISES: Final = 40
 """Times 1.125 each: by a hundred, over what another process of the same key may have offered for a nonce."""
@@ -89,7 +89,7 @@ _ANSWERS: Final = (
 class Nonces:
     """An account's nonces on one chain. Not for several threads at once; `path` is where what is in flight is kept."""
 
-    def __init__(self, wire: Wire, account: LocalAccount, path: Path | None, tip_floor: int = TIP_FLOOR) -> None:
+    def __init__(self, wire: Wire, account: TransactionSigner, path: Path | None, tip_floor: int = TIP_FLOOR) -> None:
         self._wire, self._account, self._tip_floor = wire, account, tip_floor
         self._record = SentFile(account, wire.chain_id, path)
         self._slots = self._record.load()

@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from eth_account.signers.local import LocalAccount
 from web3.types import TxReceipt
 
 from assay.protocol.errors import AssayError, UnavailableError
@@ -24,6 +23,7 @@ from assay_ledger.chain.gas_left import GasLeft
 from assay_ledger.chain.nonces import Nonces, Wire, above_limit
 from assay_ledger.chain.pace import PollPace
 from assay_ledger.chain.sent import Payload
+from assay_ledger.chain.transaction_signer import TransactionSigner
 
 IN_FLIGHT: Final = 64
 """Transactions of one account at once: some 13 M gas of replies, about what a block takes at a steady base fee."""
@@ -56,7 +56,7 @@ class Outbox:
     def __init__(
         self,
         wire: Wire,
-        account: LocalAccount,
+        account: TransactionSigner,
         path: Path | None = None,
         *,
         receipt_for_s: float = 120.0,

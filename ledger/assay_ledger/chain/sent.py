@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from eth_account import Account
-from eth_account.signers.local import LocalAccount
 from eth_account.typed_transactions.typed_transaction import TypedTransaction
 from eth_keys.exceptions import BadSignature
 from eth_utils.exceptions import ValidationError
@@ -25,12 +24,13 @@ from rlp.exceptions import RLPException  # type: ignore[import-untyped]
 
 from assay.protocol.digests import keccak
 from assay_ledger.chain.fees import Offer
+from assay_ledger.chain.transaction_signer import TransactionSigner
 from assay_ledger.json_input import JsonRefused, parse_json
 
 MAX_LINE_BYTES: Final = 1 << 19
 """A transaction of 128 KiB in hexadecimal digits, and some."""
 
-_DAMAGED: Final = (
+DAMAGED: Final = (
     *(JsonRefused, RLPException, BadSignature, ValidationError),
     *(LookupError, TypeError, ValueError, ArithmeticError),
 )
@@ -90,7 +90,7 @@ class SentFile:
     A disk that is full or read-only costs the record, never the transaction.
     """
 
-    def __init__(self, account: LocalAccount, chain_id: int, path: Path | None) -> None:
+    def __init__(self, account: TransactionSigner, chain_id: int, path: Path | None) -> None:
         self._account, self._chain_id, self.path = account, chain_id, path
 
     def load(self) -> dict[int, NonceSlot]:
@@ -136,7 +136,7 @@ class SentFile:
                 return None
             values = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
             return self._attempt(raw, values)
-        except _DAMAGED:
+        except DAMAGED:
             # A crash cut the line short, or somebody wrote into the folder: nothing depends on it.
             return None
 

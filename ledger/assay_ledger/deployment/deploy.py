@@ -37,7 +37,7 @@ from assay_ledger.deployment.places import (
 from assay_ledger.rounds.run import Run
 
 if TYPE_CHECKING:
-    from eth_account.signers.local import LocalAccount
+    from assay_ledger.chain.transaction_signer import TransactionSigner
 
 
 class DeploymentFailed(ConfigError):
@@ -58,22 +58,22 @@ class FactoryMissing(ConfigError):
     remedy = "Have the deterministic deployment proxy (Arachnid) put on this chain; anybody can."
 
 
-def deploy_token(chain: Chain, account: LocalAccount) -> Address:
+def deploy_token(chain: Chain, account: TransactionSigner) -> Address:
     """A test token that everybody mints."""
     return chain.deploy(account, "TestToken")[0]
 
 
-def deploy_seed(chain: Chain, account: LocalAccount) -> Address:
+def deploy_seed(chain: Chain, account: TransactionSigner) -> Address:
     """The seed source over the chain's own randomness; found, or created once per chain."""
     return _create2(chain, account, "PrevrandaoSeed", seed_code())
 
 
-def deploy_beacon(chain: Chain, account: LocalAccount, network: DrandNetwork) -> Address:
+def deploy_beacon(chain: Chain, account: TransactionSigner, network: DrandNetwork) -> Address:
     """The beacon of a drand network; found, or created once per chain."""
     return _create2(chain, account, "DrandSeed", beacon_code(network))
 
 
-def deploy_arbiter(chain: Chain, account: LocalAccount) -> Address:
+def deploy_arbiter(chain: Chain, account: TransactionSigner) -> Address:
     """The leaves and the contract that asks them; stateless, found or created once per chain."""
     for family, name in LEAVES.items():
         _create2(chain, account, name, leaf_code(family))
@@ -82,7 +82,7 @@ def deploy_arbiter(chain: Chain, account: LocalAccount) -> Address:
 
 def deploy_run(
     chain: Chain,
-    account: LocalAccount,
+    account: TransactionSigner,
     charter: RunCharter,
     *,
     contracts: Mapping[str, str] | None = None,
@@ -106,7 +106,9 @@ def deploy_run(
     return verify_round_wiring(Run(chain, create_address(deployer.address, 1), first_block))
 
 
-def _arbiter(chain: Chain, account: LocalAccount, contracts: Mapping[str, str], arbiter: Address | None) -> Address:
+def _arbiter(
+    chain: Chain, account: TransactionSigner, contracts: Mapping[str, str], arbiter: Address | None
+) -> Address:
     if arbiter is not None:
         return arbiter
     # A game other than ours asks none.
@@ -115,7 +117,7 @@ def _arbiter(chain: Chain, account: LocalAccount, contracts: Mapping[str, str], 
 
 def _create_all(
     chain: Chain,
-    account: LocalAccount,
+    account: TransactionSigner,
     deployer: RunDeployerContract,
     names: Sequence[str],
     charter: Callable[[bytes], Call],
@@ -149,7 +151,7 @@ def verify_round_wiring(run: Run) -> Run:
     return run
 
 
-def _create2(chain: Chain, account: LocalAccount, name: str, code: bytes) -> Address:
+def _create2(chain: Chain, account: TransactionSigner, name: str, code: bytes) -> Address:
     """The contract that this creation code makes, created unless it exists. Raises DeploymentFailed, FactoryMissing."""
     address = create2_address(code)
     if chain.code_at(address):

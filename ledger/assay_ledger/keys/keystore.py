@@ -1,6 +1,7 @@
 """Keys on disk: one folder per actor, encrypted files, nothing half-written.
 
-    <keys folder>/<name>/evm.json    secp256k1 key, Web3 Secret Storage version 3 (geth, foundry, ... read it)
+    <keys folder>/<name>/evm.json        secp256k1 key, Web3 Secret Storage version 3 (geth, foundry, ... read it)
+    <keys folder>/<name>/account.json    where the account's key is elsewhere: its address, and its grant to this key
 
 Files have mode 0600 and appear whole or not at all; nothing here overwrites a key. Files may come from elsewhere, so
 they are bounded and checked before any key derivation runs. `ActorKeys` is what a process holds once unlocked.
@@ -14,21 +15,25 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from assay.protocol.errors import ConfigError, InvariantError, UsageError
 from assay.protocol.types import Address
+from assay_ledger.chain.transaction_signer import TransactionSigner
 from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.keys.kdf import SCRYPT, Kdf, KeystoreCorrupt, corrupt
-from assay_ledger.keys.keystore_v3 import decrypt_account, encrypt_account, shown_address
+from assay_ledger.keys.keystore_v3 import account_of, decrypt_account, encrypt_account, shown_address
+from assay_ledger.keys.signing import GrantedSpeaker, grant_text
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
 
 EVM_FILE: Final = "evm.json"
+ACCOUNT_FILE: Final = "account.json"
+"""Beside a local key: the account whose own key is elsewhere, and its grant."""
 MAX_FILE_BYTES: Final = 1 << 16
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _RAW_SECRET = re.compile(rb"(0x)?[0-9a-fA-F]{64}")
@@ -58,6 +63,12 @@ class KeyNameInvalid(UsageError):
     remedy = "Use letters, digits, dots, dashes and underscores, 64 at most, starting with a letter or digit."
 
 
+class SignerMissing(ConfigError):
+    """An account's key is elsewhere, and nothing says where."""
+
+    remedy = "Give --signer URL, or set ASSAY_SIGNER."
+
+
 class PasswordEmpty(ConfigError):
     """An empty password protects nothing."""
 
@@ -82,7 +93,24 @@ class ActorKeys:
     """Unlocked keys of one actor; its text form shows no secret."""
 
     name: str
-    account: LocalAccount = field(repr=False)
+    account: TransactionSigner = field(repr=False)
+    """Signs transactions; its key may be elsewhere."""
+    beside: LocalAccount | None = field(repr=False, default=None)
+    """Where it is: the key that was made beside it, on this machine."""
+    grant: bytes = b""
+    """And the account's signature that this key speaks for it."""
+
+    @property
+    def local(self) -> LocalAccount:
+        """What seeds and salts follow from, and what signs heartbeats."""
+        return cast("LocalAccount", self.account) if self.beside is None else self.beside
+
+    @property
+    def speaker(self) -> LocalAccount | GrantedSpeaker:
+        """Who signs heartbeats."""
+        if self.beside is None:
+            return self.local
+        return GrantedSpeaker(self.account.address, self.beside, self.grant)
 
     @property
     def address(self) -> Address:
@@ -101,6 +129,42 @@ def create_key(keys_dir: Path, name: str, password: str, *, kdf: Kdf = SCRYPT) -
         raise KeyExists(f"A key named {name!r} exists already in {keys_dir}.")
     _write_folder(keys_dir, name, {EVM_FILE: encrypt_account(secrets.token_bytes(32), password, kdf)})
     return describe_key(keys_dir / name)
+
+
+def create_remote(
+    keys_dir: Path,
+    name: str,
+    account: str,
+    password: str,
+    sign_text: Callable[[str], bytes],
+    *,
+    kdf: Kdf = SCRYPT,
+) -> KeyInfo:
+    """Make the local key of an account whose own key is elsewhere; `sign_text` is that account's.
+
+    Raises KeyNameInvalid, PasswordEmpty, KeyExists, and what `sign_text` raises; then nothing was written.
+    """
+    _check_password(password)
+    check_new(keys_dir, [name])
+    secret = secrets.token_bytes(32)
+    grant = sign_text(grant_text(account, account_of(secret).address))
+    remote = {"address": account, "grant": grant.hex()}
+    _write_folder(keys_dir, name, {EVM_FILE: encrypt_account(secret, password, kdf), ACCOUNT_FILE: remote})
+    return describe_key(keys_dir / name)
+
+
+def remote_account(path: Path) -> tuple[str, bytes] | None:
+    """The address, with checksum, and the grant of an account whose key is elsewhere; None where it is here.
+
+    Raises KeystoreCorrupt.
+    """
+    if not (path / ACCOUNT_FILE).is_file():
+        return None
+    document = _read_document(path / ACCOUNT_FILE)
+    try:
+        return shown_address(document), bytes.fromhex(document["grant"])
+    except (KeyError, TypeError, ValueError):
+        raise corrupt(f"{path / ACCOUNT_FILE} is damaged") from None
 
 
 def check_new(keys_dir: Path, names: Sequence[str]) -> None:
@@ -133,16 +197,26 @@ def describe_key(path: Path) -> KeyInfo:
     """What a key shows without its password. Raises KeyMissing or KeystoreCorrupt."""
     document = _read_document(_file(path))
     try:
-        address = shown_address(document)
+        remote = remote_account(path)
+        address = shown_address(document) if remote is None else remote[0]
     except KeystoreCorrupt as error:
         raise KeystoreCorrupt(f"{path}: {error.message}") from None
     return KeyInfo(path.stem if path.is_file() else path.name, path, address)
 
 
-def load_keys(path: Path, password: str) -> ActorKeys:
-    """Unlock a key's folder, or a lone version 3 file. Raises KeyMissing, KeystoreCorrupt or WrongPassword."""
-    account = decrypt_account(_read_document(_file(path)), password)
-    return ActorKeys(path.stem if path.is_file() else path.name, account)
+def load_keys(path: Path, password: str, remote_signer: Callable[[str], TransactionSigner] | None = None) -> ActorKeys:
+    """Unlock a key's folder, or a lone version 3 file. `remote_signer` makes the signer of an address elsewhere.
+
+    Raises KeyMissing, KeystoreCorrupt, WrongPassword, SignerMissing.
+    """
+    remote = remote_account(path)
+    if remote is not None and remote_signer is None:
+        raise SignerMissing(f"The key of {remote[0]} is elsewhere, and no signer is named.")
+    local = decrypt_account(_read_document(_file(path)), password)
+    name = path.stem if path.is_file() else path.name
+    if remote is None or remote_signer is None:
+        return ActorKeys(name, local)
+    return ActorKeys(name, remote_signer(remote[0]), local, remote[1])
 
 
 def import_key(keys_dir: Path, name: str, source: Path, password: str, *, kdf: Kdf = SCRYPT) -> KeyInfo:
@@ -169,7 +243,10 @@ def read_files(path: Path) -> dict[str, bytes]:
     """The encrypted files of a key by name, for a backup. Raises KeyMissing, KeystoreCorrupt."""
     file = _file(path)
     _read_document(file)
-    return {EVM_FILE: _read_bytes(file)}
+    found = {EVM_FILE: _read_bytes(file)}
+    if remote_account(path) is not None:
+        found[ACCOUNT_FILE] = _read_bytes(path / ACCOUNT_FILE)
+    return found
 
 
 def restore_key(keys_dir: Path, name: str, files: Mapping[str, bytes], password: str) -> KeyInfo:
@@ -179,7 +256,7 @@ def restore_key(keys_dir: Path, name: str, files: Mapping[str, bytes], password:
     """
     check_new(keys_dir, [name])
     documents = {file: _parse(Path(file), data) for file, data in files.items()}
-    if set(documents) != {EVM_FILE}:
+    if not {EVM_FILE} <= set(documents) <= {EVM_FILE, ACCOUNT_FILE}:
         raise corrupt(f"the backup holds {', '.join(sorted(documents)) or 'nothing'} in place of {EVM_FILE}")
     decrypt_account(documents[EVM_FILE], password)
     _write_folder(keys_dir, name, documents)
@@ -202,8 +279,7 @@ def check_recovery(backup: Path, password: str, expected: KeyInfo | None = None)
 
     Raises KeyMissing, KeystoreCorrupt or WrongPassword; KeystoreCorrupt too when it is another key's backup.
     """
-    keys = load_keys(backup, password)
-    _use_once(keys)
+    _use_once(ActorKeys(backup.name, decrypt_account(_read_document(_file(backup)), password)))
     info = describe_key(backup)
     if expected and info.address != expected.address:
         raise corrupt(f"{backup} holds {info.address}, which is not the key {expected.name!r} ({expected.address})")
@@ -215,7 +291,7 @@ def _use_once(keys: ActorKeys) -> None:
     from eth_account.messages import encode_defunct
 
     message = encode_defunct(b"assay: recovery test")
-    if Account.recover_message(message, signature=keys.account.sign_message(message).signature) != keys.account.address:
+    if Account.recover_message(message, signature=keys.local.sign_message(message).signature) != keys.local.address:
         raise InvariantError("A secp256k1 key does not verify its own signature.")
 
 
