@@ -57,7 +57,8 @@ def configure_log(settings: Settings) -> None:
     """The log of a command that serves, in the form that the settings name; what only we should know stays out."""
     from assay.observing import logs
 
-    for url in filter(None, (settings.rpc_url, settings.store, settings.index_url, settings.signer)):
+    given = filter(None, (settings.rpc_url, settings.store, settings.index_url, settings.signer))
+    for url in (one for several in given for one in several.split(",")):
         if "://" in url:
             logs.hide_url(url)
     if settings.log_format == logs.JSON:

@@ -95,6 +95,7 @@ def unit(
     credentials: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder of root's with a file for each password_credential.")
     ] = Path("/etc/assay/credentials"),
+    as_json: JsonOption = False,
 ) -> None:
     """Print a systemd unit for a service file, which may do what the service needs and nothing else."""
     from assay.service.config import read_service_file
@@ -103,7 +104,11 @@ def unit(
     program = Path(sys.argv[0]).absolute()
     if program.name != "assay":
         program = Path(sys.executable).absolute().parent / "assay"
-    typer.echo(unit_of(read_service_file(config), config.absolute(), program, credentials), nl=False)
+    text = unit_of(read_service_file(config), config.absolute(), program, credentials)
+    if as_json:
+        print_json({"unit": text})
+        return
+    typer.echo(text, nl=False)
 
 
 def _keep(settings: Settings, config: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from assay.cli.common import address_asked, configure_log, open_blobs, open_round_run, talk
+from assay.cli.common import address_asked, configure_log, open_blobs, open_round_run, print_json, talk
 from assay.cli.options import STORED_RUN, WhoOption, with_settings
 from assay.protocol.errors import ConfigError
 from assay.settings import Settings
@@ -20,6 +20,9 @@ EPILOG: Final = (
 )
 
 
+LinesOption = Annotated[bool, typer.Option("--json", help="Print each notice as one JSON document a line on stdout.")]
+
+
 @with_settings(*STORED_RUN, "key", "keys_dir", "data_dir", "log_format")
 def watch(
     settings: Settings,
@@ -28,6 +31,7 @@ def watch(
     who: WhoOption = None,
     gas_low: Annotated[int, typer.Option(min=0, metavar="WEI", help="Coin below which gas is low.")] = 2 * 10**16,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 5.0,
+    as_json: LinesOption = False,
 ) -> None:
     """Post a notice when something begins or ends to concern an address; needs no password and changes nothing.
 
@@ -62,7 +66,10 @@ def watch(
     while not stop.is_set():
         after = dict(dog.look())
         for raised, alarm in changes(standing, after):
-            hook.keep(notice_of(place, alarm, raised, *dog.head))
+            notice = notice_of(place, alarm, raised, *dog.head)
+            hook.keep(notice)
+            if as_json:
+                print_json(notice)
             talk.print(f"{'raised' if raised else 'cleared'}: {alarm.about}: {alarm.text}", markup=False)
         standing = after
         hook.send()
