@@ -130,6 +130,14 @@ def _code(error: Web3RPCError) -> int:
     return code if isinstance(code, int) else 0
 
 
+def is_revert(told: object) -> bool:
+    """Whether a node's error is what a contract answered: then its words are a stranger's."""
+    if not isinstance(told, dict):
+        return False
+    message = told.get("message")
+    return told.get("code") == 3 or (isinstance(message, str) and "reverted" in message[:200].lower())
+
+
 def patience_with(failure: Failure, seconds: float) -> float:
     """How long a request that fails so is asked again, where reads are retried for so many seconds."""
     match failure:
@@ -180,7 +188,8 @@ def reason(error: BaseException) -> str:
         return f"HTTP {error.response.status_code}"
     if isinstance(error, Web3RPCError):
         told = error.rpc_response.get("error") if isinstance(error.rpc_response, dict) else None
-        return str(told.get("message") if isinstance(told, dict) else error)[:120]
+        # In one line: what follows another would look like something that we say.
+        return " ".join(str(told.get("message") if isinstance(told, dict) else error)[:120].split())
     return type(error).__name__
 
 

@@ -1,8 +1,8 @@
 """Several nodes of one chain: the first that serves is asked, the next when it does not, and a liar no more.
 
 A node is trusted with the chain's consensus, so what two of them say is never mixed: each has to name the chain and the
-first block that the others name, is taken only when it has reached what was seen, and is dropped when its block at a
-final height is another than most have.
+first block that the others name, is taken only when it has reached what was seen, is left where its head stands still
+while others' go on, and is dropped when its block at a final height is another than most have. All get what is sent.
 Source: docs/nodes.md, docs/adr/0056-several-nodes.md.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,7 +21,9 @@ from web3.providers.base import BaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
 from assay.protocol.errors import UnavailableError
-from assay_ledger.chain.answers import Failure, failure_of, reason, redacted, retry_after, without_keys
+from assay_ledger.chain.answers import Failure, failure_of, is_revert, reason, redacted, retry_after, without_keys
+from assay_ledger.chain.endpoint_votes import FINAL_BEHIND, believed_hash, is_left_behind, lacking
+from assay_ledger.chain.quota import Quota
 from assay_ledger.chain.rpc import NONSENSE, NodeProvider, RequestListener, provider
 
 PROBE_S: Final = 3.0
@@ -41,9 +42,10 @@ COMPARED_S: Final = 60.0
 SEEN_FOR_S: Final = 60.0
 """So long others must reach the head that a node named which answers no more: it may have lied."""
 
-FINAL_BEHIND: Final = 64
-"""Blocks, where nodes know no `finalized`: two epochs of Ethereum."""
+PASSED_ON_AT_ONCE: Final = 64
+"""Transactions on their way to other nodes; what is more is sent to them when it is sent again."""
 
+_SEND: Final = "eth_sendRawTransaction"
 _FAILED: Final = (requests.RequestException, OSError, *NONSENSE)
 
 _LOG = logging.getLogger("assay.rpc")
@@ -53,23 +55,6 @@ class AllEndpointsDropped(UnavailableError):
     """No node is left that agrees with the others about the chain."""
 
     remedy = "Ask `assay doctor` what each node says, name one that you run yourself first, and start again."
-
-
-class Quota:
-    """Requests per second to one node, a second's worth at once. `clock` gives seconds that never run back."""
-
-    def __init__(self, per_second: float, clock: Callable[[], float]) -> None:
-        self._per_second, self._clock = per_second, clock
-        self._left, self._at = max(per_second, 1.0), clock()
-
-    def take(self) -> float:
-        """Seconds to wait before the next request; it counts as sent."""
-        if not self._per_second:
-            return 0.0
-        now = self._clock()
-        self._left = min(self._left + (now - self._at) * self._per_second, max(self._per_second, 1.0)) - 1
-        self._at = now
-        return max(0.0, -self._left / self._per_second)
 
 
 @dataclass(slots=True, eq=False)
@@ -132,6 +117,9 @@ class EndpointPool(BaseProvider):
         self._compared_at = float("-inf")
         self._seen, self._seen_at = 0, float("-inf")
         self._seen_by: Endpoint | None = None
+        self._heads: dict[Endpoint, int] = {}
+        """At the last comparison."""
+        self._passing_on = threading.BoundedSemaphore(PASSED_ON_AT_ONCE)
 
     def tell_requests(self, listener: RequestListener) -> None:
         """From now on a listener is told of every request to any of the nodes."""
@@ -158,6 +146,8 @@ class EndpointPool(BaseProvider):
                 failed_as = self._goes_back(endpoint, method, params, answer)
             if failed_as is None:
                 self._used.endpoint = endpoint
+                if method == _SEND:
+                    self._pass_on(params, endpoint)
                 return answer
             self._rest(endpoint, failed_as)
             error = failed_as
@@ -241,8 +231,8 @@ class EndpointPool(BaseProvider):
                 _LOG.info("the node at %s is asked", endpoint.place)
             if self._clock() - self._compared_at >= COMPARED_S:
                 self._compare()
-            if endpoint.is_dropped:
-                raise OSError(endpoint.why)
+            if self._current is not endpoint:
+                raise _lags(endpoint.why)
 
     def _probe(self, endpoint: Endpoint) -> None:
         """Attacks: an endpoint of another chain, where our transactions mean something else; one that is behind, in
@@ -265,43 +255,78 @@ class EndpointPool(BaseProvider):
             raise error
 
     def _compare(self) -> None:
-        """Asks all for the hash of a final block. Attack: a node that shows its user a history of its own."""
+        """Asks all for their newest block and for the hashes of final ones. Attacks: a node that shows its user a
+        history of its own, also one that calls no block final that it has changed, or has none to compare; a node that
+        shows nothing new."""
         with self._lock:
             self._compared_at = self._clock()
             asked = [e for e in self._endpoints if not e.is_dropped and e.rests_until <= self._clock()]
-            heights = [n for e in asked if (n := self._height(e)) is not None]
-            if len(heights) < 2:
-                return
-            number, said = min(heights), dict[Endpoint, str]()
-            for endpoint in asked:
-                try:
-                    said[endpoint] = _hash(self._quick(endpoint, "eth_getBlockByNumber", hex(number), False))
-                except _FAILED as error:
-                    _LOG.debug("%s has no block %d: %s", endpoint.place, number, reason(error))
-            if not said:
-                return
-            # In a tie the one that was named first is believed: max takes the first of equals.
-            votes = Counter(said.values())
-            believed = max(said.values(), key=lambda found: votes[found])
-            for endpoint, found in said.items():
-                if found != believed:
-                    self._drop(endpoint, f"its block {number}, which is final, is {found}, and others have {believed}")
-            self._final = number, believed
+            before, heads = self._heads, {e: n for e in asked if (n := self._number(e, "latest")) is not None}
+            finals = {self._final_height(e, head) for e, head in heads.items()}
+            self._heads = heads
+            # Each height that anybody calls final: whoever calls another one final does not choose what is compared.
+            for number in sorted(finals):
+                self._compare_at(number, heads)
+            current = self._current
+            if current is not None and is_left_behind(current, before, heads):
+                ahead = [other for other in heads if heads[other] > heads[current]]
+                self._seen_by = min(ahead, key=lambda other: heads[other])
+                self._seen, self._seen_at = heads[self._seen_by], self._clock()
+                self._rest(current, _lags(f"{current.place} shows nothing newer than {heads[current]}, others do"))
 
-    def _height(self, endpoint: Endpoint) -> int | None:
-        """A final height by a node; None where it does not answer."""
+    def _compare_at(self, number: int, heads: dict[Endpoint, int]) -> None:
+        said = dict[Endpoint, str | None]()
+        for endpoint in [e for e in heads if not e.is_dropped]:
+            try:
+                block = self._quick(endpoint, "eth_getBlockByNumber", hex(number), False)
+                said[endpoint] = None if block is None else _hash(block)
+            except _FAILED as error:
+                _LOG.debug("%s has no block %d: %s", endpoint.place, number, reason(error))
+        found = {endpoint: hash_ for endpoint, hash_ in said.items() if hash_ is not None}
+        for endpoint in lacking(number, said, heads):
+            self._rest(endpoint, OSError(f"it names block {heads[endpoint]} and has no block {number}"))
+        if len(found) < 2:
+            return
+        believed = believed_hash(list(found.values()))
+        for endpoint, hash_ in found.items():
+            if hash_ != believed:
+                self._drop(endpoint, f"its block {number}, which is final, is {hash_}, and others have {believed}")
+        self._final = number, believed
+
+    def _final_height(self, endpoint: Endpoint, head: int) -> int:
+        """The height that a node calls final, or one that is where it calls none so."""
+        final = self._number(endpoint, "finalized", is_needed=False)
+        return max(0, head - FINAL_BEHIND) if final is None else final
+
+    def _number(self, endpoint: Endpoint, name: str, *, is_needed: bool = True) -> int | None:
+        """The number of a node's block by a name; None where it does not answer, which it rests for if `is_needed`."""
         try:
-            block = self._quick(endpoint, "eth_getBlockByNumber", "finalized", False)
-            if block is not None:
-                return int(block["number"], 16)
+            return int(self._quick(endpoint, "eth_getBlockByNumber", name, False)["number"], 16)
         except _FAILED as error:
-            _LOG.debug("%s knows no final block: %s", endpoint.place, reason(error))
-        try:
-            head = self._quick(endpoint, "eth_getBlockByNumber", "latest", False)
-            return max(0, int(head["number"], 16) - FINAL_BEHIND)
-        except _FAILED as error:
-            self._rest(endpoint, error)
+            if is_needed:
+                self._rest(endpoint, error)
+            else:
+                _LOG.debug("%s knows no final block: %s", endpoint.place, reason(error))
             return None
+
+    def _pass_on(self, params: Any, taken_by: Endpoint) -> None:
+        """Sends a transaction to all other nodes too, and waits for none of them.
+
+        Attack: a node that takes what it is sent and passes nothing on, until a clock convicts who sent it.
+        """
+        for other in self._in_order():
+            if other is not taken_by and other.rests_until <= self._clock():
+                if not self._passing_on.acquire(blocking=False):
+                    return
+                threading.Thread(target=self._send_to, args=(other, params), daemon=True, name="assay-pass-on").start()
+
+    def _send_to(self, endpoint: Endpoint, params: Any) -> None:
+        try:
+            self._ask(endpoint, endpoint.quick, RPCEndpoint(_SEND), params)
+        except _FAILED as error:
+            _LOG.debug("%s was not sent a transaction: %s", endpoint.place, reason(error))
+        finally:
+            self._passing_on.release()
 
     def _quick(self, endpoint: Endpoint, method: str, *params: object) -> Any:
         answer = self._ask(endpoint, endpoint.quick, RPCEndpoint(method), list(params))
@@ -327,6 +352,8 @@ class EndpointPool(BaseProvider):
         """The error of an answer that another node may answer better; None where it is an answer."""
         if not answer.get("error"):
             return None if "result" in answer else TypeError("neither result nor error")
+        if is_revert(answer["error"]):
+            return None  # what a contract says is its author's choice, and says nothing about the node
         error = Web3RPCError(str(answer["error"]), rpc_response=answer)
         return error if failure_of(error) in (Failure.OVERLOADED, Failure.LAGGING, Failure.NONSENSE) else None
 
@@ -349,10 +376,14 @@ class EndpointPool(BaseProvider):
             now = self._clock()
             is_others = self._seen_by is not None and self._seen_by is not endpoint
             if is_others and number < self._seen and now - self._seen_at < SEEN_FOR_S:
-                said = f"unknown block: {endpoint.place} is at {number}, {self._seen} was seen"
-                return Web3RPCError(said, rpc_response={"error": {"code": -32000, "message": said}})
+                return _lags(f"{endpoint.place} is at {number}, {self._seen} was seen")
             self._seen, self._seen_at, self._seen_by = number, now, endpoint
             return None
+
+
+def _lags(why: str) -> Web3RPCError:
+    said = f"unknown block: {why}"
+    return Web3RPCError(said, rpc_response={"error": {"code": -32000, "message": said}})
 
 
 def _hash(block: Any) -> str:
