@@ -204,7 +204,7 @@ def _serve(
     standby: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Runs an agent until it is done, Ctrl-C or SIGTERM; a started transaction is always finished.
+    """Runs an agent until it is done, exit code 0, or until Ctrl-C or SIGTERM; a started transaction is finished.
 
     `load` gives the role's class with its options, `bring` puts its stake into the vault. `leave`: it takes on nothing
     new, and ends when nothing of its own is locked. `standby`: it waits while another process of this key lives.
@@ -243,14 +243,8 @@ def _act(
     folder = settings.data_dir or default_data_dir(role, keys.name)
     talk.print(f"{role} {keys.account.address} in run 0x{run.address.hex()}; journal in {folder}")
     stop = threading.Event()
-    received: list[int] = []
-
-    def on_signal(number: int, _: object) -> None:
-        received.append(number)
-        stop.set()
-
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, on_signal)
+        signal.signal(number, lambda *_: stop.set())
     if standby and not stand_by(store, run.address, keys.address, stop):
         raise typer.Exit(int(ExitCode.INTERRUPTED))
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
@@ -271,12 +265,13 @@ def _act(
         shown.watch(agent)
         with live:
             agent.run(stop)
-    # A script must not take a leave that was cut short for one that is over, whatever the signal was.
-    is_interrupted = signal.SIGINT in received or (leave and stop.is_set())
+    # Whatever the signal was, and whoever sent it: a service must not take a role that was ended in the middle of a
+    # game, by a guard of the machine's memory say, for one that has nothing left to do.
+    is_interrupted = stop.is_set()
     if is_interrupted:
         talk.print(f"stopped; the same command goes on where it was, as long as {folder} is there", soft_wrap=True)
     else:
-        talk.print("stopped" if stop.is_set() else "done: nothing is left to do in this run")
+        talk.print("done: nothing is left to do in this run")
     left = leaving.say_what_is_left(agent, run, role)
     if as_json:
         print_json(left)

@@ -13,11 +13,13 @@ MOST_S: Final = 60.0
 STEADY_S: Final = 300.0
 """A child that ran so long has started well: its next end is a first one."""
 
-MOST_ENDS: Final = 10
-"""Ends in a row after which nobody is helped by another start: some five minutes."""
+NO_HELP: Final = frozenset({ExitCode.USAGE})
+"""Exit codes that nothing but another command line changes. A node that is away, a full disk, a port or a folder that
+somebody else still holds, memory that others took: all of that passes, and a role may have a lock at stake meanwhile.
+"""
 
-NO_HELP: Final = frozenset({ExitCode.USAGE, ExitCode.CONFIG})
-"""Exit codes that a repetition cannot change."""
+AT_LEISURE: Final = frozenset({ExitCode.CONFIG})
+"""Exit codes after which a person has to do something, mostly."""
 
 
 class ChildState(StrEnum):
@@ -41,15 +43,17 @@ class Next:
     why: str
 
 
-def after_end(code: int, ran_s: float, ends: int) -> Next:
-    """What follows the end of a child with an exit code (negative: a signal) after so many ends in a row before."""
-    if code == ExitCode.OK:
+def after_end(code: int, ran_s: float, ends: int, *, serves: bool = False) -> Next:
+    """What follows the end of a child with an exit code (negative: a signal) after so many ends in a row before.
+
+    serves: it has work as long as it is not stopped, and is never done.
+    """
+    if code == ExitCode.OK and not serves:
         return Next(ChildState.DONE, 0.0, 0, "it ended with nothing left to do")
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     if code in NO_HELP:
-        return Next(ChildState.GIVEN_UP, 0.0, ends + 1, f"{how}: what it was told is wrong, and stays so")
+        return Next(ChildState.GIVEN_UP, 0.0, ends + 1, f"{how}: its command line is wrong, and stays so")
     ends = 1 if ran_s >= STEADY_S else ends + 1
-    if ends >= MOST_ENDS:
-        return Next(ChildState.GIVEN_UP, 0.0, ends, f"{how}, {ends} times in a row")
-    wait = min(FIRST_S * 2 ** (ends - 1), MOST_S)
+    # Attack: whoever keeps a node, a store or a port from an actor for some minutes would have it given up for good.
+    wait = MOST_S if code in AT_LEISURE else min(FIRST_S * 2 ** min(ends - 1, 16), MOST_S)
     return Next(ChildState.WAITING, wait, ends, f"{how}; started again in {wait:g} s")

@@ -89,7 +89,8 @@ class Children:
         code = child.process.poll()
         if code is None:
             return
-        found = after_end(code, self._clock() - child.started_at, child.ends)
+        ran_s = self._clock() - child.started_at
+        found = after_end(code, ran_s, child.ends, serves=child.entry.role == "explorer")
         child.state, child.ends, child.why = found.state, found.ends, found.why
         child.start_at = self._clock() + found.wait_s
         _say(child, f"ended: {found.why}")

@@ -15,16 +15,16 @@ _TEXT: Final = """\
 Description=Assay: {names}
 After=network-online.target
 Wants=network-online.target
-StartLimitIntervalSec=600
-StartLimitBurst=5
+# A role may have a lock at stake: there is no number of starts after which that does not matter.
+StartLimitIntervalSec=0
 
 [Service]
 Type=exec
 ExecStart={program} service start --config {config}
 Restart=on-failure
 RestartSec=10
-# What was told wrong stays wrong: usage, configuration.
-RestartPreventExitStatus=2 3
+# A wrong command line stays wrong. A port that is held, a disk that is full and a file in the making do not.
+RestartPreventExitStatus=2
 KillMode=mixed
 TimeoutStopSec={stop}
 {user}{credentials}StateDirectory=assay
