@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import platformdirs
 import typer
@@ -51,6 +52,23 @@ class SpokenConsole(Console):
 
 talk = SpokenConsole(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 """stderr: for people, word by word as it is said: `own:factory:` is a name and no picture. stdout is data."""
+
+
+@contextmanager
+def never_waiting() -> Iterator[None]:
+    """In this block nothing that is said or logged waits for whoever reads stderr, or fails with it."""
+    from assay.observing import logs
+    from assay.observing.unhurried import UnhurriedStream
+
+    unhurried = UnhurriedStream(sys.stderr)
+    stream = cast("TextIO", unhurried)
+    talk.file, before = stream, logs.write_to(stream)
+    try:
+        yield
+    finally:
+        unhurried.finish()
+        talk.file = None  # type: ignore[assignment]  # rich takes it for stderr, whatever that is then
+        logs.write_to(before)
 
 
 def configure_log(settings: Settings) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from assay.cli.common import configure_log, open_blobs, open_round_run, print_json, talk
+from assay.cli.common import configure_log, never_waiting, open_blobs, open_round_run, print_json, talk
 from assay.cli.options import EVENTS, SHOWN, STORED_RUN, JsonOption, with_settings
 from assay.cli.showing import showing
 from assay.protocol.errors import ExitCode, UsageError
@@ -53,7 +53,8 @@ def start(
     start reads them from there instead of the chain.
     """
     if config is not None:
-        _keep(settings, config)
+        with never_waiting():
+            _keep(settings, config)
         return
     from assay.explorer.server import serve
     from assay_ledger.rounds.index import KeepsEvents

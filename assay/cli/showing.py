@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from assay.cli.common import configure_log, talk
+from assay.cli.common import configure_log, never_waiting, talk
 from assay.observing import logs
 from assay.observing.metrics import ProcessMetrics
 from assay.observing.probe import Probe
 from assay.observing.server import StatusServer
+from assay.protocol.errors import ConfigError
 from assay.protocol.types import Address
 from assay.settings import Settings
 
@@ -56,17 +57,22 @@ class Showing:
 def showing(settings: Settings, role: str) -> Iterator[Showing]:
     """Configures the log, and serves this process's metrics while the block runs, where the settings name a place.
 
-    Raises ConfigError (MetricsAddressInvalid, PortInUse).
+    Raises ConfigError (MetricsAddressInvalid). A port that somebody else holds is said, and nothing more: whoever is on
+    the machine could keep an actor from its game by it.
     """
     configure_log(settings)
     logs.bind(role=role)
-    if settings.metrics is None:
-        yield Showing(None)
-        return
-    metrics = ProcessMetrics(role)
-    shown = Showing(metrics)
-    with StatusServer(settings.metrics, metrics) as server:
-        talk.print(f"metrics at http://{server.place}/metrics", markup=False)
+    with never_waiting(), ExitStack() as open_:
+        metrics = None if settings.metrics is None else ProcessMetrics(role)
+        if metrics is not None and settings.metrics is not None:
+            try:
+                server = open_.enter_context(StatusServer(settings.metrics, metrics))
+                talk.print(f"metrics at http://{server.place}/metrics", markup=False)
+            except ConfigError as error:
+                if error.code != "PortInUse":
+                    raise
+                talk.print(f"{error.explain()} It goes on without.", markup=False)
+        shown = Showing(metrics)
         try:
             yield shown
         finally:

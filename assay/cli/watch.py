@@ -5,14 +5,18 @@ from __future__ import annotations
 import signal
 import threading
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from assay.cli.common import address_asked, configure_log, open_blobs, open_round_run, print_json, talk
+from assay.cli.common import address_asked, configure_log, never_waiting, open_blobs, open_round_run, print_json, talk
 from assay.cli.options import STORED_RUN, WhoOption, with_settings
 from assay.protocol.errors import ConfigError
 from assay.settings import Settings
+
+if TYPE_CHECKING:
+    from assay.watchdog.personal import PersonalWatch
+    from assay.watchdog.webhooks import WatchedPlace, Webhook
 
 EPILOG: Final = (
     "Example: assay watch --run 0xabc... --store ./store --address 0xdef... --webhook https://hooks.example/assay "
@@ -38,10 +42,9 @@ def watch(
     Challenged, a deadline near, gas low, convicted, node or store away, its process silent.
     """
     from assay.observing import logs
-    from assay.watchdog.alarms import Standing, changes
     from assay.watchdog.looking import WatchOptions
     from assay.watchdog.personal import PersonalWatch
-    from assay.watchdog.webhooks import WatchedPlace, Webhook, notice_of
+    from assay.watchdog.webhooks import WatchedPlace, Webhook
 
     configure_log(settings)
     logs.hide_url(webhook)
@@ -62,6 +65,14 @@ def watch(
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    with never_waiting():
+        _watch_on(dog, hook, place, stop, every)
+
+
+def _watch_on(dog: PersonalWatch, hook: Webhook, place: WatchedPlace, stop: threading.Event, every: float) -> None:
+    from assay.watchdog.alarms import Standing, changes
+    from assay.watchdog.webhooks import notice_of
+
     standing: Standing = {}
     while not stop.is_set():
         after = dict(dog.look())

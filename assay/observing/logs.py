@@ -11,11 +11,12 @@ import re
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TextIO
 from urllib.parse import unquote, urlsplit
 
 import structlog
 
+from assay.protocol.errors import shown
 from assay_ledger.chain.answers import redacted, without_keys
 
 PLAIN: Final = "plain"
@@ -74,7 +75,7 @@ def clean(text: str) -> str:
         text = without_keys(text, url)
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, "...")
-    text = _URL.sub(lambda found: redacted(found[0]), text)
+    text = shown(_URL.sub(lambda found: redacted(found[0]), text))
     return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "..."
 
 
@@ -156,7 +157,8 @@ def configure(form: str, say: Callable[[str], None]) -> None:
 
 
 def _message(_logger: object, _method: str, event: LogFields) -> str:
-    return str(event.get("event", ""))
+    # Attack: a text of a stranger's that goes on with a line of ours, which says what did not happen.
+    return str(event.get("event", "")).replace("\n", "\n  ")
 
 
 class _Lines(logging.Handler):
@@ -174,7 +176,18 @@ class _Lines(logging.Handler):
             self.handleError(record)
 
 
+_stream: TextIO | None = None
+
+
+def write_to(stream: TextIO | None) -> TextIO | None:
+    """Lines go there from now on, to stderr for None; gives where they went before."""
+    global _stream
+    before, _stream = _stream, stream
+    return before
+
+
 def write_line(text: str) -> None:
     """A line on stderr as it is, in one write: lines of several threads do not mix."""
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+    out = sys.stderr if _stream is None else _stream
+    out.write(text + "\n")
+    out.flush()

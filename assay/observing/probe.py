@@ -13,7 +13,7 @@ from typing import Final
 
 from eth_utils.address import to_checksum_address
 
-from assay.protocol.errors import AssayError, RejectedError
+from assay.protocol.errors import RejectedError
 from assay.protocol.types import Address, Digest
 from assay_ledger.agents.heartbeat import MAX_BYTES, SLOT
 from assay_ledger.bindings.vault import Locked
@@ -85,7 +85,7 @@ class Probe:
     def _try(ask: Callable[[], None]) -> bool:
         try:
             ask()
-        except AssayError:
+        except Exception:  # whatever it is, it must not end the looking: what was seen last would be shown for ever
             return False
         return True
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Protocol, Self
 
@@ -17,10 +20,13 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from assay.protocol.errors import ConfigError
 
 READERS: Final = 16
-"""Connections at once; more are closed unanswered, so that whoever opens many holds nothing up."""
+"""Connections at once. For one more the oldest is closed, so that whoever holds many open holds nobody up."""
 
 READER_S: Final = 5.0
 """How long a connection may be silent."""
+
+TEXT_S: Final = 1.0
+"""How long metrics are shown as they were: whoever asks for them without end shall not take the loop's time."""
 
 _PLACE: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):(\d{1,5})")
 
@@ -59,15 +65,10 @@ class StatusServer:
 
     def __init__(self, place: str, shown: Shown) -> None:
         host, port = parse_place(place)
-        room = threading.BoundedSemaphore(READERS)
 
         class BoundServer(_StatusListener):
-            handler_room = room
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
-        if ":" in host:
-            import socket
-
-            BoundServer.address_family = socket.AF_INET6
         try:
             self._server = BoundServer((host, port), _handler(shown))
         except OSError as error:
@@ -95,19 +96,30 @@ class StatusServer:
 
 class _StatusListener(ThreadingHTTPServer):
     daemon_threads = True
-    handler_room: threading.BoundedSemaphore
+
+    def __init__(self, *arguments: Any) -> None:
+        self._readers: dict[socket.socket, None] = {}
+        self._readers_lock = threading.Lock()
+        super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self.handler_room.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+        """Attack: connections that send a byte now and then take all places, /health is not answered, and whoever asks
+        it ends an actor that is well."""
+        with self._readers_lock:
+            if len(self._readers) >= READERS:
+                oldest = next(iter(self._readers))
+                del self._readers[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._readers[request] = None
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.handler_room.release()
+            with self._readers_lock:
+                self._readers.pop(request, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A reader that went away is no news."""
@@ -117,8 +129,14 @@ PageAnswer = tuple[int, str, bytes]
 
 
 def _handler(shown: Shown) -> type[BaseHTTPRequestHandler]:
+    made: list[tuple[float, bytes]] = []
+    making = threading.Lock()
+
     def metrics() -> PageAnswer:
-        return 200, CONTENT_TYPE_LATEST, shown.text()
+        with making:
+            if not made or time.monotonic() - made[0][0] >= TEXT_S:
+                made[:] = [(time.monotonic(), shown.text())]
+            return 200, CONTENT_TYPE_LATEST, made[0][1]
 
     def health() -> PageAnswer:
         return _judged(shown.is_alive, {"alive": shown.is_alive})

@@ -50,6 +50,15 @@ _MEANINGS: Final = {
 }
 
 
+def shown(text: str) -> str:
+    """A text that nobody's terminal obeys: what is no letter, sign or line's end is shown as a mark.
+
+    Attack: a node, a store or a contract words an error so that it moves the cursor, renames the window, or turns the
+    direction of what follows.
+    """
+    return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
+
+
 class AssayError(Exception):
     """Base of all errors that a person may see.
 
@@ -62,6 +71,7 @@ class AssayError(Exception):
     remedy: str = ""
 
     def __init__(self, message: str, *, code: str | None = None, remedy: str | None = None, **details: object) -> None:
+        message = shown(message)
         super().__init__(message)
         self.message = message
         if code is not None:

@@ -16,6 +16,7 @@ from assay.training.long_runs import LongRun
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.loop import RunStore
+from assay_ledger.agents.observing import tell
 from assay_ledger.agents.updates_asked import UpdatesAsked
 from assay_ledger.index.computing import Computation, Compute
 from assay_ledger.keys.keystore import ActorKeys
@@ -145,7 +146,7 @@ class Worker(Agent):
         call = self.target.commitments.commit(action.round, tenure[0], action.base, done.work)
         self.send(call, tail=done.manifest)
         if (run := self._runs.get(key)) is not None:
-            self.on_commit(action.round, action.seat, run.lists[TrainingList.PARAMETERS])
+            tell(self.on_commit, action.round, action.seat, run.lists[TrainingList.PARAMETERS])
 
     def _finish(self, action: CommitWork, view: RunView) -> FinishedWork:
         run = self._run_of(action.round, action.seat, action.base, view)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.journal import Journal
 from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.money_handlers import MoneyHandlers
+from assay_ledger.agents.observing import tell
 from assay_ledger.agents.patience import BESIDE_GAME_S, IN_GAME_S, MOST_S
 from assay_ledger.agents.round_actions import (
     Choice,
@@ -81,7 +83,8 @@ class Agent(GameActor[RunView, Choice]):
         self.archive = Archive(run.charter, run.facts, self.objects, Publications(run.chain, self.objects))
         self._beacon: BeaconSource | None = source_of(run.chain, run.beacon, relays, clock)
         keeps = None if index_url is None else KeepsEvents(index_url, "0x" + self.me.hex())
-        self._index = RunIndex(run, [Once(listener) for listener in listeners], keeps=keeps, told_from=told_from)
+        told = [Once(partial(tell, listener)) for listener in listeners]
+        self._index = RunIndex(run, told, keeps=keeps, told_from=told_from)
         clocks, delay = run.charter.clocks, run.charter.chain.inclusion_delay
         self._clocks = Clocks(clocks.budget, clocks.replay + delay, clocks.move + delay)
 

@@ -25,7 +25,7 @@ from assay.protocol.types import Address
 from assay_ledger.agents.game_actions import describe
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.heartbeat import EVERY_S, Activity, HeartbeatWriter
-from assay_ledger.agents.observing import NOBODY, LoopObserver, correlation
+from assay_ledger.agents.observing import NOBODY, LoopObserver, correlation, tell
 from assay_ledger.chain.client import Chain, Head
 from assay_ledger.contract import Call
 from assay_ledger.deadline import waiting_at_most
@@ -188,7 +188,7 @@ class ActorLoop(ABC, Generic[V, A]):
         """
         view = self.see()
         self._seen = head = view.head
-        self.observer.turned(view, self.deadline)
+        tell(self.observer.turned, view, self.deadline)
         if head == self._idle_at and not self._is_anything_due(head):
             self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)
             return False
@@ -202,7 +202,7 @@ class ActorLoop(ABC, Generic[V, A]):
             self._doing = describe(due[0])
             self.heartbeat_writer.report(head.number, Activity.BUSY, None, self._doing)
             self._idle_at = None
-            self.observer.begun(due[0])
+            tell(self.observer.begun, due[0])
             with bound_contextvars(**correlation(due[0])):
                 self._try(self.together(due, view), view)
             return True
@@ -280,12 +280,12 @@ class ActorLoop(ABC, Generic[V, A]):
     def progress(self, doing: str, done: int, total: int) -> None:
         """Says how far a long piece of work is, as often as a heartbeat is renewed: each is signed and written."""
         now = self._clock()
-        self.observer.begun(doing)
+        tell(self.observer.begun, doing)
         if now - self._told_at >= EVERY_S:
             self._told_at = now
             self.heartbeat_writer.report(self._seen.number, Activity.BUSY, None, f"{doing} {done}/{total}")
         if self._on_progress is not None:
-            self._on_progress(doing, done, total)
+            tell(self._on_progress, doing, done, total)
 
     # --- inside
 
@@ -300,7 +300,7 @@ class ActorLoop(ABC, Generic[V, A]):
                 for action, error in self.carry_out(actions, view):
                     if error is None:
                         self._parked.pop(action, None)
-                        self.observer.tried(action, None)
+                        tell(self.observer.tried, action, None)
                     else:
                         self._park(action, head, error)
         except InvariantError:
@@ -314,7 +314,7 @@ class ActorLoop(ABC, Generic[V, A]):
     def _park(self, action: A, head: Head, error: AssayError) -> None:
         """An action that is refused is not an error: somebody was faster, or its time has not come."""
         times = self._parked[action].times + 1 if action in self._parked else 1
-        self.observer.tried(action, error)
+        tell(self.observer.tried, action, error)
         # Blocks are not mined in the second that their sender thinks of: once too early is how a window begins.
         level = logging.DEBUG if times == 1 and error.code in TOO_EARLY else logging.INFO
         _LOG.log(level, "%s: %s: %s", self.role, describe(action), error.message, extra={"code": error.code})
@@ -362,7 +362,7 @@ class ActorLoop(ABC, Generic[V, A]):
         else:
             self._resting, self._doing = Activity.IDLE, "waiting"
         self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)
-        self.on_rest(view)
+        tell(self.on_rest, view)
 
 
 def _tell_sent(receipt: TxReceipt) -> None:

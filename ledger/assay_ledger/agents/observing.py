@@ -5,9 +5,13 @@ Whoever is told must not block: the loop of somebody who stands in a game waits 
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
 from assay.protocol.errors import AssayError
+
+_LOG = logging.getLogger("assay.agent")
 
 V = TypeVar("V", contravariant=True)
 
@@ -39,6 +43,14 @@ class Unobserved:
 
 
 NOBODY: Final = Unobserved()
+
+
+def tell(listener: Callable[..., object], *told: object) -> None:
+    """Tells somebody who watches, and goes on whatever comes of it: no figure and no line is worth a game."""
+    try:
+        listener(*told)
+    except Exception as error:
+        _LOG.warning("What watches this actor failed (%s: %s); the actor goes on.", type(error).__name__, error)
 
 
 def correlation(action: object) -> dict[str, Any]:

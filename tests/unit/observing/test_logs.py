@@ -12,6 +12,7 @@ import pytest
 import structlog
 
 from assay.observing import logs
+from assay.protocol.errors import UnavailableError
 
 
 @pytest.fixture
@@ -128,3 +129,17 @@ def test_plain_lines_are_what_an_actor_tells_and_others_warnings() -> None:
     logging.getLogger("urllib3").info("chatter")
     logging.getLogger().handlers = [h for h in logging.getLogger().handlers if not isinstance(h, logs._Lines)]
     assert written == ["solver: train: too early", "a line is damaged"]
+
+
+@pytest.mark.parametrize("form", [logs.PLAIN, logs.JSON])
+def test_what_a_stranger_says_moves_no_cursor_and_begins_no_line(form: str) -> None:
+    """Attack: a node's error that clears the screen, or goes on in a line that looks like one of ours."""
+    written: list[str] = []
+    logs.configure(form, written.append)
+    told = "no\x1b[2J\x1b]0;won\x07 \u202egnp\ngame 7: you have won\r\x9b31m"
+    LOG.warning("%s", told)
+    LOG.warning("%s", UnavailableError(told).explain())
+    logging.getLogger().handlers = [h for h in logging.getLogger().handlers if not isinstance(h, logs._Lines)]
+    shown = "".join(json.loads(line)["event"] for line in written) if form == logs.JSON else "".join(written)
+    assert "you have won" in shown and all(c.isprintable() or c == "\n" for c in shown)
+    assert not any(line.startswith("game 7") for text in written for line in text.splitlines())

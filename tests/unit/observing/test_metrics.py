@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from assay.observing import names
 from assay.observing.metrics import BUSY_S, IDLE_S, ProcessMetrics
-from assay.observing.probe import Sightings
+from assay.observing.probe import Probe, Sightings
 from assay.observing.server import READERS, StatusServer, parse_place
 from assay.protocol.errors import ConfigError, InvariantError, RejectedError, UnavailableError
 from assay.protocol.types import Digest
@@ -103,7 +104,7 @@ def test_methods_without_end_are_not_told_apart_without_end(metrics: ProcessMetr
 
 def test_calls_of_a_real_store_are_counted_by_kind(metrics: ProcessMetrics, tmp_path: Path) -> None:
     store = open_store(tmp_path / "store")
-    store.on_call = metrics.on_call
+    store.tell_calls(metrics.on_call)
     store.get(store.put(b"some bytes"), 100)
     with pytest.raises(ObjectMissing):
         store.get(Digest(bytes(32)), 100)
@@ -145,23 +146,64 @@ def test_readiness_names_each_condition_and_asks_for_all(metrics: ProcessMetrics
     assert explorer.conditions() == {"node": True}
 
 
-def test_readers_that_say_nothing_hold_nobody_else_up_for_long(place: str) -> None:
+@pytest.mark.parametrize("says", [b"", b"GET /health HTTP/1.1\r\nX: "], ids=["nothing", "a byte now and then"])
+def test_readers_that_never_end_keep_nobody_from_health(place: str, says: bytes) -> None:
+    """Attack: connections that stay open take every place, /health is not answered, and a service manager ends an actor
+    that is well."""
     host, port = parse_place(place)
-    silent = [socket.create_connection((host, port)) for _ in range(READERS - 1)]
-    assert page(place, "/health")[0] == 200
-    # One more than there is room for is closed; once the others have been silent too long, all is as before.
-    more = [socket.create_connection((host, port)) for _ in range(4)]
-    more[-1].settimeout(5)
-    assert more[-1].recv(1) == b""
-    for each in silent + more:
-        each.close()
-    for _ in range(100):
-        try:
+    held = []
+    for k in range(3 * READERS):
+        held.append(socket.create_connection((host, port)))
+        held[-1].sendall(says)
+        if k % READERS == READERS - 1:
+            for each in held[-READERS:]:
+                with suppress(OSError):
+                    each.sendall(says[-1:])
             assert page(place, "/health")[0] == 200
-        except OSError:
-            continue
-        return
-    raise AssertionError("the server did not come back")
+    closed = sum(_is_closed(each) for each in held)
+    assert closed >= 2 * READERS
+    for each in held:
+        each.close()
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        return connection.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def test_whoever_asks_for_metrics_without_end_takes_no_time_of_the_loop(
+    place: str, metrics: ProcessMetrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    text = metrics.text
+    monkeypatch.setattr(metrics, "text", lambda: made.append(1) or text())
+    for _ in range(50):
+        assert page(place, "/metrics")[0] == 200
+    assert len(made) <= 5
+
+
+def test_a_probe_that_fails_in_any_way_says_so_and_looks_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: an answer that nobody foresaw ends the looking, and a node that is gone is shown as there for ever."""
+    with Anvil() as node:
+        looks = Probe(SeenRun(Chain(node.url)), None, None, lambda *_: None)  # type: ignore[arg-type]
+        looks.look()
+        assert looks.found.node is True
+        monkeypatch.setattr(Chain, "head", lambda _self: {}["nothing of the kind"])
+        looks.look()
+    assert looks.found.node is False
+
+
+@dataclass
+class SeenRun:
+    """What a probe needs of a run."""
+
+    chain: Chain
+    vault: object | None = None
 
 
 def test_other_pages_and_writes_are_refused(place: str) -> None:
