@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import socket
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +31,9 @@ EMPTY_KEPT: Final = 256
 
 FROZEN_KEPT: Final = 2
 """States that are kept: a reorganization may reach behind the newest."""
+
+ANSWER_S: Final = 10.0
+"""For one answer of a server: as for one of a node."""
 
 _AT_ONCE: Final = 2000
 """Blocks that are read together."""
@@ -324,7 +330,9 @@ def _engine(url: str, *, reads_only: bool = False) -> sa.Engine:
     if kind == "postgresql":
         place = place.set(drivername="postgresql+psycopg") if place.drivername == "postgresql" else place
         told = {"options": "-c default_transaction_read_only=on"} if reads_only else {}
-        return sa.create_engine(place, poolclass=sa.NullPool, connect_args={"connect_timeout": 5} | told)
+        engine = sa.create_engine(place, poolclass=sa.NullPool, connect_args={"connect_timeout": 5} | told)
+        sa.event.listen(engine, "do_connect", _connected_for_seconds)
+        return engine
     if kind != "sqlite":
         raise RowsUnusable(f"Events are kept in SQLite or PostgreSQL, not in {kind}.")
     if reads_only:
@@ -337,6 +345,30 @@ def _engine(url: str, *, reads_only: bool = False) -> sa.Engine:
     engine = sa.create_engine(place, poolclass=sa.StaticPool, connect_args={"timeout": 0.5, "check_same_thread": False})
     sa.event.listen(engine, "connect", _prepare)
     return engine
+
+
+def _connected_for_seconds(_dialect: Any, _record: Any, words: Any, options: Any) -> Any:
+    """A connection whose every answer comes within ANSWER_S.
+
+    Attack: a server that stops, or a network that loses what is under way, holds an actor up in its game for ever.
+    """
+    from psycopg import Connection
+
+    class TimedConnection(Connection[Any]):
+        def wait(self, *arguments: Any, **more: Any) -> Any:
+            clock = threading.Timer(ANSWER_S, self._shut_down)
+            clock.daemon = True
+            clock.start()
+            try:
+                return super().wait(*arguments, **more)
+            finally:
+                clock.cancel()
+
+        def _shut_down(self) -> None:
+            with suppress(Exception), socket.socket(fileno=os.dup(self.fileno())) as found:
+                found.shutdown(socket.SHUT_RDWR)  # its reader finds the end
+
+    return TimedConnection.connect(*words, **options)
 
 
 def _prepare(connection: Any, _: object) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
+import psutil
 import pytest
 
-from assay_ledger.index import kept_events
+from assay_ledger.index import event_rows, kept_events
 from assay_ledger.index.event_rows import EventRows
 from assay_ledger.index.kept_events import SETTLED
 from tests.harness.block_chain import Remembers, kept_at, truth
@@ -76,3 +79,27 @@ def test_a_postgres_that_goes_away_stops_nobody(tmp_path_factory: pytest.TempPat
         follower.follow()
     assert follower.found == truth(chain)
     follower.close()
+
+
+def test_a_server_that_stops_in_the_middle_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Attack: a database that takes the connection and answers no more, while the clock of a game runs."""
+    monkeypatch.setattr(event_rows, "ANSWER_S", 0.5)
+    chain = grown()
+    with postgres(tmp_path) as url:
+        read_once(chain, url)
+        reader = Remembers(chain, kept_at(url))
+        server = psutil.Process(int((tmp_path / "postgres" / "data" / "postmaster.pid").read_text().split()[0]))
+        stopped = [server, *server.children(recursive=True)]
+        for process in stopped:
+            process.suspend()
+        try:
+            began = time.monotonic()
+            reader.follow()
+            assert time.monotonic() - began < 5 and reader.found == truth(chain)
+            assert "Goes on from the chain alone" in caplog.text
+        finally:
+            for process in stopped:
+                process.resume()
+            reader.close()
