@@ -8,8 +8,11 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
+import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +31,7 @@ MOST_WAITING: Final = 10_000
 """Notices kept for a webhook that is away; beyond it the oldest are dropped, and the next one says how many."""
 
 SIGNATURE: Final = "Assay-Signature"
+_NOTICE: Final = re.compile(r"\d{12}-[0-9a-f]{64}\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class Webhook:
     say: Callable[[str], None] = lambda _text: None
     _tries: int = 0
     _not_before: float = field(default=float("-inf"))
+    _unkept: list[bytes] = field(default_factory=list)
+    """What the disk did not take."""
 
     def __post_init__(self) -> None:
         if len(self.secret) < 16:
@@ -88,35 +94,62 @@ class Webhook:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def keep(self, notice: Mapping[str, Any]) -> None:
-        """On disk before anything is sent; files are sent in the order of their names."""
+        """On disk before anything is sent; files are sent in the order of their names. Never raises for the disk."""
         waiting = self.waiting()
         for old in waiting[: max(0, len(waiting) + 1 - MOST_WAITING)]:
             self.say("too many notices wait for the webhook: the oldest is dropped")
             old.unlink(missing_ok=True)
         number = int(waiting[-1].name.split("-")[0]) + 1 if waiting else 1
-        path = self.folder / f"{number:012d}-{notice['id']}.json"
+        body = json.dumps(notice, sort_keys=True).encode()
+        if self._unkept or not self._is_written(self.folder / f"{number:012d}-{notice['id']}.json", body):
+            # In the order in which they came: what is in memory is sent behind what is on disk.
+            self._unkept = [*self._unkept[1 - MOST_WAITING :], body]
+
+    def _is_written(self, path: Path, body: bytes) -> bool:
         beside = path.with_suffix(".new")
-        beside.write_text(json.dumps(notice, sort_keys=True))
-        beside.rename(path)
+        try:
+            with beside.open("wb") as out:
+                out.write(body)
+                out.flush()
+                os.fsync(out.fileno())
+            beside.rename(path)
+        except OSError as error:
+            self.say(f"a notice cannot be written to {self.folder} ({error.strerror}): it is kept in memory")
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
+            return False
+        return True
 
     def waiting(self) -> list[Path]:
-        """What was not taken yet, the oldest first."""
-        return sorted(self.folder.glob("*.json"))
+        """What was not taken yet, the oldest first.
+
+        Attack on oneself: a folder that holds other files, keys say, which would be posted and removed.
+        """
+        return sorted(path for path in self.folder.glob("*.json") if _NOTICE.fullmatch(path.name))
 
     def send(self) -> None:
         """Sends what waits, in order, until one is not taken; then nothing before its wait is over."""
         if self.clock() < self._not_before:
             return
         for path in self.waiting():
-            why = self._post(path.read_bytes())
-            if why is not None:
-                self._tries += 1
-                wait = min(FIRST_WAIT_S * 2 ** min(self._tries - 1, 16), MOST_WAIT_S)
-                self._not_before = self.clock() + wait
-                self.say(f"the webhook at {redacted(self.url)} did not take a notice ({why}); again in {wait:g} s")
+            if not self._is_taken(path.read_bytes()):
                 return
-            self._tries = 0
             path.unlink(missing_ok=True)
+        while self._unkept:
+            if not self._is_taken(self._unkept[0]):
+                return
+            self._unkept = self._unkept[1:]
+
+    def _is_taken(self, body: bytes) -> bool:
+        why = self._post(body)
+        if why is None:
+            self._tries = 0
+            return True
+        self._tries += 1
+        wait = min(FIRST_WAIT_S * 2 ** min(self._tries - 1, 16), MOST_WAIT_S)
+        self._not_before = self.clock() + wait
+        self.say(f"the webhook at {redacted(self.url)} did not take a notice ({why}); again in {wait:g} s")
+        return False
 
     def _post(self, body: bytes) -> str | None:
         sent_at = int(self.wall())

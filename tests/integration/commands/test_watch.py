@@ -17,11 +17,12 @@ from typing import Any
 
 import pytest
 
-from assay.watchdog.webhooks import SIGNATURE, signature
+from assay.watchdog.webhooks import SIGNATURE, Webhook, signature
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.shells import SOURCE, ActorShells
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import ETHER
+from tests.harness.full_disks import writing_nothing
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 
@@ -108,3 +109,36 @@ def test_what_concerns_an_address_is_posted_signed_and_again_until_it_is_taken(d
         server.shutdown()
     assert watch.returncode == 0 and "HTTP 503" in said and "hooks/key" not in said, said
     assert list((tmp_path / "watch").iterdir()) == []
+
+
+def test_notices_are_posted_in_order_though_the_disk_takes_none_for_a_while(tmp_path: Path) -> None:
+    """Attack: a full disk ends the watching, at the moment at which there is most to be said."""
+    taking = TakingHook(refuses=0)
+    server = taking.serve()
+    told: list[str] = []
+    hook = Webhook(f"http://127.0.0.1:{server.server_port}/", SECRET, tmp_path / "watch", say=told.append)
+    hook.keep({"id": "0" * 64, "n": 0})
+    with writing_nothing():
+        hook.keep({"id": "1" * 64, "n": 1})
+    hook.keep({"id": "2" * 64, "n": 2})
+    hook.send()
+    hook.keep({"id": "3" * 64, "n": 3})
+    hook.send()
+    server.shutdown()
+    assert [notice["n"] for notice in taking.taken] == [0, 1, 2, 3] and "kept in memory" in told[0]
+    assert list((tmp_path / "watch").iterdir()) == []
+
+
+def test_files_that_are_no_notices_are_neither_posted_nor_removed(tmp_path: Path) -> None:
+    """Attack on oneself: the folder named for notices holds keys."""
+    taking = TakingHook(refuses=0)
+    server = taking.serve()
+    hook = Webhook(f"http://127.0.0.1:{server.server_port}/", SECRET, tmp_path)
+    names = ["sol.json", "settings.json", "000000000001-sol.json"]
+    for name in names:
+        (tmp_path / name).write_text("{}")
+    hook.keep({"id": "0" * 64, "n": 0})
+    hook.send()
+    server.shutdown()
+    assert [notice["n"] for notice in taking.taken] == [0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
