@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
+from importlib import import_module
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -352,23 +353,25 @@ def _connected_for_seconds(_dialect: Any, _record: Any, words: Any, options: Any
 
     Attack: a server that stops, or a network that loses what is under way, holds an actor up in its game for ever.
     """
-    from psycopg import Connection
+    base: Any = import_module("psycopg").Connection
 
-    class TimedConnection(Connection[Any]):
-        def wait(self, *arguments: Any, **more: Any) -> Any:
-            clock = threading.Timer(ANSWER_S, self._shut_down)
-            clock.daemon = True
-            clock.start()
-            try:
-                return super().wait(*arguments, **more)
-            finally:
-                clock.cancel()
+    def wait(connection: Any, *arguments: Any, **more: Any) -> Any:
+        clock = threading.Timer(ANSWER_S, _shut_down, (connection,))
+        clock.daemon = True
+        clock.start()
+        try:
+            return base.wait(connection, *arguments, **more)
+        finally:
+            clock.cancel()
 
-        def _shut_down(self) -> None:
-            with suppress(Exception), socket.socket(fileno=os.dup(self.fileno())) as found:
-                found.shutdown(socket.SHUT_RDWR)  # its reader finds the end
+    # Made so, since who checks types need not have psycopg.
+    timed: Any = type("TimedConnection", (base,), {"wait": wait})
+    return timed.connect(*words, **options)
 
-    return TimedConnection.connect(*words, **options)
+
+def _shut_down(connection: Any) -> None:
+    with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as found:
+        found.shutdown(socket.SHUT_RDWR)  # its reader finds the end
 
 
 def _prepare(connection: Any, _: object) -> None:
