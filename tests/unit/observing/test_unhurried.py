@@ -72,12 +72,12 @@ def test_what_is_read_in_time_is_written_whole_and_in_order() -> None:
 def test_what_nobody_reads_is_dropped_beyond_a_bound_and_that_is_said() -> None:
     gate = threading.Event()
 
-    class Gated(io.StringIO):
+    class HeldUpText(io.StringIO):
         def write(self, text: str) -> int:
             gate.wait()
             return super().write(text)
 
-    out = Gated()
+    out = HeldUpText()
     stream = UnhurriedStream(out, kept=100)
     for _ in range(1000):
         stream.write("0123456789")
