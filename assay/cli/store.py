@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assay_ledger.retention.pruning import Pruned
-    from assay_ledger.retention.survey import Amount, StoredKind, Usage
+    from assay_ledger.retention.survey import StoredAmount, StoredKind, Usage
 
 app = typer.Typer(no_args_is_help=True, help="What a run's store holds, and the removal of what is over.")
 
@@ -119,9 +119,9 @@ def _pruned_document(found: Pruned) -> dict[str, Any]:
     return _summed("store", found.location, found.total, found.kinds) | kept | done
 
 
-def _summed(what: str, name: str, total: Amount, kinds: Mapping[StoredKind, Amount]) -> dict[str, Any]:
+def _summed(what: str, name: str, total: StoredAmount, kinds: Mapping[StoredKind, StoredAmount]) -> dict[str, Any]:
     return {what: name, "objects": total.objects, "bytes": total.bytes, "kinds": _kinds(kinds)}
 
 
-def _kinds(kinds: Mapping[StoredKind, Amount]) -> dict[str, Any]:
+def _kinds(kinds: Mapping[StoredKind, StoredAmount]) -> dict[str, Any]:
     return {str(k): {"objects": a.objects, "bytes": a.bytes} for k, a in sorted(kinds.items())}

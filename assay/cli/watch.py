@@ -66,10 +66,12 @@ def watch(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with never_waiting():
-        _watch_on(dog, hook, place, stop, every)
+        _watch_on(dog, hook, place, stop, every, as_json=as_json)
 
 
-def _watch_on(dog: PersonalWatch, hook: Webhook, place: WatchedPlace, stop: threading.Event, every: float) -> None:
+def _watch_on(
+    dog: PersonalWatch, hook: Webhook, place: WatchedPlace, stop: threading.Event, every: float, *, as_json: bool
+) -> None:
     from assay.watchdog.alarms import Standing, changes
     from assay.watchdog.webhooks import notice_of
 

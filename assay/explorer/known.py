@@ -6,7 +6,7 @@ from assay.explorer.event_rows import ShownEvents
 from assay.explorer.money import Money
 from assay.explorer.names import EventNames, names_in
 from assay.explorer.shelves import Shelves
-from assay.explorer.touched import Subject, subjects_in
+from assay.explorer.touched import PageSubject, subjects_in
 from assay.protocol.types import Seat
 from assay_ledger.chain.client import Head
 from assay_ledger.contract import Event, Logged
@@ -25,7 +25,7 @@ class KnownRun:
         self.names = EventNames()
         self.shelves = Shelves()
         self.version = self.began = version
-        self.changed: dict[Subject, int] = {}
+        self.changed: dict[PageSubject, int] = {}
         """The newest event that is about each."""
         self.counted: dict[tuple[int, int], frozenset[Seat]] = {}
         """Seats that count in groups of rounds, where that can change no more."""

@@ -28,7 +28,7 @@ from assay.explorer.lookups import Lookups
 from assay.explorer.money import Money
 from assay.explorer.names import EventNames
 from assay.explorer.shelves import Shelves
-from assay.explorer.touched import Subject
+from assay.explorer.touched import PageSubject
 from assay.protocol.errors import AssayError, InvariantError
 from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address
@@ -146,7 +146,7 @@ class RunReader:
         """Changes whenever something that was asked for besides events is there."""
         return self.node.version, self.replays.version, self.files.version
 
-    def version_of(self, subject: Subject) -> tuple[int, int]:
+    def version_of(self, subject: PageSubject) -> tuple[int, int]:
         """Changes with every event that is about this."""
         return self._known.began, self._known.changed.get(subject, -1)
 

@@ -16,7 +16,7 @@ from assay_ledger.contract import Event
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.records import RunState
 
-Subject = tuple[str, int] | Address
+PageSubject = tuple[str, int] | Address
 """A kind and a number, or who it is."""
 
 NUMBERED: Final = ("round", "epoch", "ticket", "tenure")
@@ -29,7 +29,7 @@ _PAGES: Final = re.compile(
 _OF_A_ROUND: Final = ("rounds", "commitments")
 
 
-def subject_of(path: str) -> Subject | None:
+def subject_of(path: str) -> PageSubject | None:
     """What the page at a path is about; None where it shows more than that."""
     match = _PAGES.fullmatch(path)
     if match is None:
@@ -42,7 +42,7 @@ def subject_of(path: str) -> Subject | None:
     return ("round", number - 1) if kind == "generations" else (kind[:-1], number)
 
 
-def subjects_in(event: Event, names: Iterable[bytes], state: RunState) -> Iterator[Subject]:
+def subjects_in(event: Event, names: Iterable[bytes], state: RunState) -> Iterator[PageSubject]:
     """What an event is about that contains these names and that the state has taken in; some more than once."""
     for name in NUMBERED:
         if (number := getattr(event, name, None)) is not None:
@@ -61,14 +61,14 @@ def subjects_in(event: Event, names: Iterable[bytes], state: RunState) -> Iterat
             yield from _of_finding(named, state)
 
 
-def _who_holds(kind: str, number: int, state: RunState) -> Iterator[Subject]:
+def _who_holds(kind: str, number: int, state: RunState) -> Iterator[PageSubject]:
     if kind == "tenure" and (held := state.books.tenures.tenures.get(number)) is not None:
         yield held.holder
     if kind == "ticket" and (ticket := state.books.registry.tickets.get(number)) is not None:  # type: ignore[call-overload]
         yield ticket.owner
 
 
-def _of_game(game: GameRecord | None, number: int) -> Iterator[Subject]:
+def _of_game(game: GameRecord | None, number: int) -> Iterator[PageSubject]:
     yield "game", number
     if game is not None:
         yield "round", int(game.ref.round)
@@ -76,7 +76,7 @@ def _of_game(game: GameRecord | None, number: int) -> Iterator[Subject]:
         yield game.defender
 
 
-def _of_finding(name: Digest, state: RunState) -> Iterator[Subject]:
+def _of_finding(name: Digest, state: RunState) -> Iterator[PageSubject]:
     """A finding stands on pages of its epoch, its ticket, its work; an accusation on those of two findings."""
     record = state.attestations.get(name)
     if record is not None:

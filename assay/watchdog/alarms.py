@@ -50,12 +50,15 @@ NOTES: Final = frozenset({AlarmKind.REFUND_WAITS, AlarmKind.TIMEOUT_DUE})
 _CODES: Final[tuple[tuple[ExitCode, frozenset[AlarmKind]], ...]] = (
     (ExitCode.FRAUD, frozenset({AlarmKind.HONEST_LOSING, AlarmKind.HONEST_LOST})),
     (ExitCode.FRAUD, frozenset({AlarmKind.STAKE_AT_RISK, AlarmKind.ROOT_CHALLENGED})),
+    (ExitCode.FRAUD, frozenset({AlarmKind.CONVICTED})),
+    (ExitCode.DEADLINE, frozenset({AlarmKind.CHALLENGED, AlarmKind.PROCESS_SILENT})),
     (ExitCode.DEADLINE, frozenset({AlarmKind.DEADLINE_NEAR, AlarmKind.DEADLINE_MISSED})),
     (ExitCode.DEADLINE, frozenset({AlarmKind.DUTY_DUE, AlarmKind.EPOCH_OVERDUE, AlarmKind.BEACON_LATE})),
     (ExitCode.REJECTED, frozenset({AlarmKind.CODE_UNKNOWN})),
     (ExitCode.FUNDS, frozenset({AlarmKind.BOND_SHORT, AlarmKind.GAS_SHORT})),
-    (ExitCode.FUNDS, frozenset({AlarmKind.STAKE_SHORT, AlarmKind.ESCROW_LOW})),
+    (ExitCode.FUNDS, frozenset({AlarmKind.STAKE_SHORT, AlarmKind.ESCROW_LOW, AlarmKind.GAS_LOW})),
     (ExitCode.NETWORK, frozenset({AlarmKind.CHAIN_UNREACHABLE, AlarmKind.HEAD_STALE, AlarmKind.CANNOT_CHECK})),
+    (ExitCode.NETWORK, frozenset({AlarmKind.STORE_DARK})),
 )
 
 

@@ -17,7 +17,7 @@ from assay.protocol.trees.state import TrainingList
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
 from assay_ledger.retention.needed import Retained, is_kept, kept_roots, retained
-from assay_ledger.retention.survey import Amount, Label, NameBook, StoredKind, labels_of
+from assay_ledger.retention.survey import Label, NameBook, StoredAmount, StoredKind, labels_of
 from assay_ledger.rounds.archive import Archive
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, ObjectMissing, object_path
@@ -40,15 +40,15 @@ class Pruned:
     location: str
     kept: Retained
     is_deleted: bool
-    kinds: dict[StoredKind, Amount] = field(default_factory=lambda: defaultdict(Amount))
+    kinds: dict[StoredKind, StoredAmount] = field(default_factory=lambda: defaultdict(StoredAmount))
     markers: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
     @property
-    def total(self) -> Amount:
+    def total(self) -> StoredAmount:
         """Of all kinds."""
         found = self.kinds.values()
-        return Amount(sum(amount.objects for amount in found), sum(amount.bytes for amount in found))
+        return StoredAmount(sum(amount.objects for amount in found), sum(amount.bytes for amount in found))
 
 
 def prune(store: BlobStore, view: RunView, archive: Archive, *, delete: bool, only_run: bool = False) -> Pruned:

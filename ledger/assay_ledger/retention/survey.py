@@ -38,7 +38,7 @@ class StoredKind(StrEnum):
 
 
 @dataclass(slots=True)
-class Amount:
+class StoredAmount:
     """So many objects, of so many bytes in all."""
 
     objects: int = 0
@@ -64,17 +64,17 @@ class Usage:
     """What a store holds; `markers` are names given to objects, which have no bytes."""
 
     location: str
-    kinds: dict[StoredKind, Amount] = field(default_factory=lambda: defaultdict(Amount))
-    rounds: dict[int, dict[StoredKind, Amount]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(Amount))
+    kinds: dict[StoredKind, StoredAmount] = field(default_factory=lambda: defaultdict(StoredAmount))
+    rounds: dict[int, dict[StoredKind, StoredAmount]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(StoredAmount))
     )
     markers: int = 0
 
     @property
-    def total(self) -> Amount:
+    def total(self) -> StoredAmount:
         """Of all kinds."""
         found = self.kinds.values()
-        return Amount(sum(amount.objects for amount in found), sum(amount.bytes for amount in found))
+        return StoredAmount(sum(amount.objects for amount in found), sum(amount.bytes for amount in found))
 
 
 class NameBook:

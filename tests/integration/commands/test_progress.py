@@ -39,7 +39,7 @@ def heard(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], io.StringIO]:
     return listen
 
 
-class Asked:
+class AskedConsole:
     """A measure that says when it was asked often enough."""
 
     def __init__(self, words: str = "") -> None:
@@ -58,7 +58,7 @@ class Asked:
 
 @pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "file"])
 def test_long_work_says_how_far_it_is(heard: Callable[[bool], io.StringIO], is_terminal: bool) -> None:
-    file, measure = heard(is_terminal), Asked("12.3 MB")
+    file, measure = heard(is_terminal), AskedConsole("12.3 MB")
     with progress("fetching the weights", 7, measure) as done:
         done()
         done(2)
@@ -88,7 +88,7 @@ def test_short_work_says_nothing(
 def test_steps_are_said_as_they_begin_and_work_inside_work_is_a_part_of_it(
     heard: Callable[[bool], io.StringIO],
 ) -> None:
-    file, measure, later = heard(False), Asked(), Asked()
+    file, measure, later = heard(False), AskedConsole(), AskedConsole()
     with told_steps(measure) as say:
         say("publishing")
         with progress("inside") as done:

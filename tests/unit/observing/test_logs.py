@@ -15,16 +15,22 @@ from assay.observing import logs
 from assay.protocol.errors import UnavailableError
 
 
-@pytest.fixture
-def lines() -> Iterator[list[str]]:
-    """What was written; all that a test bound or hid is forgotten after it."""
-    written: list[str] = []
-    logs.configure(logs.JSON, written.append)
-    yield written
-    logs.configure(logs.PLAIN, written.append)
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """All that a test configured, bound or hid is forgotten after it."""
+    yield
+    logs.configure(logs.PLAIN, lambda _: None)
     logging.getLogger().handlers = [h for h in logging.getLogger().handlers if not isinstance(h, logs._Lines)]
     for known in (logs._bound, logs._secrets, logs._urls):
         known.clear()
+
+
+@pytest.fixture
+def lines(forgotten: None) -> list[str]:
+    """What was written."""
+    written: list[str] = []
+    logs.configure(logs.JSON, written.append)
+    return written
 
 
 def documents(lines: list[str]) -> list[dict[str, Any]]:
@@ -127,7 +133,6 @@ def test_plain_lines_are_what_an_actor_tells_and_others_warnings() -> None:
     logging.getLogger("assay.chain").info("transaction mined")
     logging.getLogger("assay.outbox").warning("a line is damaged")
     logging.getLogger("urllib3").info("chatter")
-    logging.getLogger().handlers = [h for h in logging.getLogger().handlers if not isinstance(h, logs._Lines)]
     assert written == ["solver: train: too early", "a line is damaged"]
 
 
@@ -139,7 +144,6 @@ def test_what_a_stranger_says_moves_no_cursor_and_begins_no_line(form: str) -> N
     told = "no\x1b[2J\x1b]0;won\x07 \u202egnp\ngame 7: you have won\r\x9b31m"
     LOG.warning("%s", told)
     LOG.warning("%s", UnavailableError(told).explain())
-    logging.getLogger().handlers = [h for h in logging.getLogger().handlers if not isinstance(h, logs._Lines)]
     shown = "".join(json.loads(line)["event"] for line in written) if form == logs.JSON else "".join(written)
     assert "you have won" in shown and all(c.isprintable() or c == "\n" for c in shown)
     assert not any(line.startswith("game 7") for text in written for line in text.splitlines())
