@@ -70,15 +70,15 @@ PLANS = {
     "1 B": (
         BILLION,
         replace(BILLION, inner_steps=500),
-        replace(BILLION, inner_steps=500, update="fp4", positions=1e9),
+        replace(BILLION, inner_steps=500, update="int4", positions=1e9),
         replace(BILLION, solvers=1000, tokens=1e12),
-        replace(BILLION, solvers=1000, tokens=1e12, inner_steps=500, update="fp4", positions=1e10),
+        replace(BILLION, solvers=1000, tokens=1e12, inner_steps=500, update="int4", positions=1e10),
     ),
     "70 B": (
         SEVENTY,
-        replace(SEVENTY, inner_steps=500, update="fp4", positions=1e10),
+        replace(SEVENTY, inner_steps=500, update="int4", positions=1e10),
         replace(SEVENTY, solvers=1000),
-        replace(SEVENTY, solvers=1000, inner_steps=500, update="fp4", positions=1e10),
+        replace(SEVENTY, solvers=1000, inner_steps=500, update="int4", positions=1e10),
     ),
 }
 

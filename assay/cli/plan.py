@@ -31,7 +31,9 @@ def plan(
     flops: Annotated[float, typer.Option("--flops", help="Sustained operations a second of one solver.")] = 4e13,
     inner_steps: Annotated[int, typer.Option("--inner-steps", help="H: optimizer steps of a seat and round.")] = 100,
     batch: Annotated[float, typer.Option("--batch", help="Tokens of a seat and optimizer step.")] = 262_144.0,
-    update: Annotated[str, typer.Option("--update", help="How updates travel: f32, int8, fp4 or sparse.")] = "int8",
+    update: Annotated[
+        str, typer.Option("--update", help="How updates travel: f32, bf16, int8, int4, sparse or sparse-carried.")
+    ] = "int8",
     audit: Annotated[float, typer.Option("--audit", help="p: expected replays of a commitment.")] = 0.10,
     reaudit: Annotated[float, typer.Option("--reaudit", help="q: expected replays of an attestation.")] = 0.20,
     chain: Annotated[str, typer.Option("--chain", help="local, l1, op or arbitrum.")] = "l1",

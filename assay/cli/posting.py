@@ -70,7 +70,7 @@ def post(
         ),
     ] = None,
     update: Annotated[
-        str, typer.Option(help="How updates travel: f32, or int8 with a quarter of the bytes and some rounding.")
+        str, typer.Option(help="How updates travel: f32, bf16, int8, int4, or sparse (one parameter in 64).")
     ] = "f32",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of the run.")] = 20,
     seats: Annotated[int, typer.Option(min=1, max=1024, help="Seats, each with its own piece of the data.")] = 8,

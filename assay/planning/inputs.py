@@ -28,11 +28,14 @@ class UpdateRule:
 
 UPDATE_RULES: Final = {
     "f32": UpdateRule(4.0),
+    "bf16": UpdateRule(2.0),
     "int8": UpdateRule(1.0),
-    "fp4": UpdateRule(0.5),
-    "sparse": UpdateRule(0.03, carried=4.0),
+    "int4": UpdateRule(0.53),
+    "sparse": UpdateRule(0.025),
+    "sparse-carried": UpdateRule(0.025, carried=4.0),
 }
-"""sparse: one parameter in 64 with error feedback, whose memory must be public to be replayed."""
+"""Of large models (docs/updates.md). sparse-carried: with error feedback, whose memory must be public to be replayed;
+no run can be posted with it yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from math import prod, sqrt
 import torch
 from torch import Tensor
 
+from assay.training.finite import INFINITE, finite
 from assay.training.statistics import middle, present
-from assay.training.updates import INFINITE, UpdateWire, finite, received
+from assay.training.updates import UpdateWire, received
 
 OuterState = tuple[list[Tensor], list[Tensor]]
 """Parameters and outer momentum."""
@@ -61,17 +62,23 @@ def merge(
     The mean over the seats of the mask (1.0 or 0); a seat that is not in it has the zero update. None: nothing changes.
     """
     *sent, (mask_N,) = updates_and_mask
-    updates = [received(update, wire, statistics=rule.statistics) for update in sent]
+    shapes = [p.shape for p in parameters]
+    updates = [received(update, wire, shapes, statistics=rule.statistics) for update in sent]
     moves = [middle(same, mask_N > 0.0) for same in _statistics(updates, rule)]
     return _moved(parameters, momentum, [*_total(updates, rule), *moves], mask_N.sum(), rule)
 
 
-def partial(*updates: Sequence[Tensor], rule: MergeRule, wire: UpdateWire = UpdateWire.F32) -> tuple[list[Tensor]]:
-    """The sum of one group's updates, f32; a seat that is not counted has the zero update.
+def partial(
+    *updates: Sequence[Tensor],
+    rule: MergeRule,
+    shapes: Sequence[Sequence[int]],
+    wire: UpdateWire = UpdateWire.F32,
+) -> tuple[list[Tensor]]:
+    """The sum of one group's updates, f32, of parameters of these shapes; a seat not counted has the zero update.
 
     Statistics have the middle in it, of the seats whose update moves any of them: nothing says here who is counted.
     """
-    all_N = [received(update, wire, statistics=rule.statistics) for update in updates]
+    all_N = [received(update, wire, shapes, statistics=rule.statistics) for update in updates]
     moved_N = present([update[len(update) - rule.statistics :] for update in all_N])
     return ([*_total(all_N, rule), *[middle(same, moved_N) for same in _statistics(all_N, rule)]],)
 

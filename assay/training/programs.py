@@ -16,13 +16,14 @@ from assay.engine.compiler.graph import GraphFunction
 from assay.engine.compiler.hidden.guard import Known
 from assay.engine.compiler.lowering.registry import FIXED14, Precision
 from assay.protocol.program.program import Program
+from assay.training.carried import compute_update_carried
 from assay.training.data import Corpus
 from assay.training.merge import MergeRule, merge, merge_partials, partial
 from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.presets import Preset
 from assay.training.state import Scalars, TensorLists
 from assay.training.step import TrainingStep, initial_state, preset_step
-from assay.training.updates import UpdateWire, compute_update, compute_update_int8, zero_update
+from assay.training.updates import COMPUTE_UPDATE, UpdateWire, compute_update, zero_update
 
 
 def training_program(
@@ -49,7 +50,16 @@ def update_program(parameters: Sequence[Tensor], wire: UpdateWire = UpdateWire.F
     description = _shapes("update", parameters, wire=wire.value, statistics=statistics)
     if wire is UpdateWire.F32:
         return cached_program(description, lambda: _captured(compute_update, [zeros, zeros]))
-    return cached_program(description, lambda: _captured(compute_update_int8, [zeros, zeros], statistics=statistics))
+    return cached_program(description, lambda: _captured(COMPUTE_UPDATE[wire], [zeros, zeros], statistics=statistics))
+
+
+def carried_update_program(parameters: Sequence[Tensor], carrier: UpdateWire) -> Program:
+    """(parameters at the start, at the end, kept list) to (sparse update, kept list), for these shapes."""
+    zeros, nothing = zero_momentum(parameters), zero_update(parameters, carrier)
+    description = _shapes("carried update", parameters, carrier=carrier.value)
+    return cached_program(
+        description, lambda: _captured(compute_update_carried, [zeros, zeros, nothing], carrier=carrier)
+    )
 
 
 def outer_program(parameters: Sequence[Tensor]) -> Program:
@@ -75,7 +85,8 @@ def partial_program(
     """(update of each seat of a group) to (their sum)."""
     lists = [zero_update(parameters, wire, statistics=rule.statistics)] * seats
     description = _shapes("partial", parameters, seats=seats, rule=asdict(rule), wire=wire.value)
-    return cached_program(description, lambda: _captured(partial, lists, rule=rule, wire=wire))
+    shapes = [tuple(p.shape) for p in parameters]
+    return cached_program(description, lambda: _captured(partial, lists, rule=rule, shapes=shapes, wire=wire))
 
 
 def generation_program(parameters: Sequence[Tensor], groups: int, rule: MergeRule) -> Program:

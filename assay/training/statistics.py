@@ -15,7 +15,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from assay.training.updates import INFINITE, finite
+from assay.training.finite import INFINITE, finite
 
 MOST_COUNTED: Final = float(1 << 24)
 """What a counter moves by at most in a round: beyond it f32, in which seats are put in order, skips numbers."""

@@ -1,4 +1,4 @@
-"""What a solver publishes of a round: its update on the wire, in f32 or in one byte a parameter.
+"""What a solver publishes of a round: its update on the wire, from 32 bits a parameter down to a fifth of one.
 
 Shapes: an update has its parameter's. Of an i8 update: R rows of C elements, a row being what one index of the first
 dimension holds; a parameter whose rows are short, or that has none, is one row.
@@ -6,7 +6,7 @@ dimension holds; a parameter whose rows are short, or that has none, is one row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from math import prod
 from typing import Final
@@ -14,7 +14,11 @@ from typing import Final
 import torch
 from torch import Tensor
 
-INFINITE: Final = float("inf")
+from assay.engine import ops
+from assay.training.finite import INFINITE, finite
+from assay.training.nibbles import bfloat16_of, pack_int4, unpack_int4, zero_int4
+from assay.training.sparse import pack_sparse, unpack_sparse, zero_sparse
+
 LARGEST: Final = 127
 """Of an i8 on the wire; -128 is not used, so that zero is in the middle."""
 
@@ -25,16 +29,21 @@ ROW: Final = 64
 class UpdateWire(Enum):
     """How an update travels.
 
-    F32: one list laid out as the parameters. INT8: i8 laid out as the parameters, then a f32 scale per row, [R], for
-    each parameter, all in one list. Running statistics are as they are in both, at the end of the list.
+    F32: one list laid out as the parameters. BF16: the bits of bfloat16, u16 laid out as the parameters. The others
+    have a tensor of small numbers for each parameter, then for each one of scales, all in one list. INT8: i8 laid out
+    as the parameters; a f32 scale per row, [R]. INT4: `nibbles.pack_int4`. SPARSE: `sparse.pack_sparse`. Running
+    statistics are f32 differences in all of them, at the end of the list.
     """
 
     F32 = "f32"
+    BF16 = "bf16"
     INT8 = "int8"
+    INT4 = "int4"
+    SPARSE = "sparse"
 
 
-def compute_update(start: Sequence[Tensor], end: Sequence[Tensor]) -> tuple[list[Tensor]]:
-    """The update of one seat: start - end, tensor by tensor."""
+def compute_update(start: Sequence[Tensor], end: Sequence[Tensor], *, statistics: int = 0) -> tuple[list[Tensor]]:
+    """The update of one seat: start - end, tensor by tensor, those of statistics as well."""
     return ([s - e for s, e in zip(start, end, strict=True)],)
 
 
@@ -58,28 +67,54 @@ def compute_update_int8(start: Sequence[Tensor], end: Sequence[Tensor], *, stati
     return ([*values, *scales, *compute_update(start[count:], end[count:])[0]],)
 
 
-def received(update: Sequence[Tensor], wire: UpdateWire, *, statistics: int = 0) -> list[Tensor]:
+def compute_update_bf16(start: Sequence[Tensor], end: Sequence[Tensor], *, statistics: int = 0) -> tuple[list[Tensor]]:
+    """The same as the bits of bfloat16, u16, to the nearest, ties to even; what is not finite is sent as zero."""
+    (update,) = compute_update(start, end)
+    count = len(update) - statistics
+    return ([*[ops.bits_of(finite(x), torch.bfloat16) for x in update[:count]], *update[count:]],)
+
+
+def compute_update_int4(start: Sequence[Tensor], end: Sequence[Tensor], *, statistics: int = 0) -> tuple[list[Tensor]]:
+    """The same in four bits a parameter, as `nibbles.pack_int4` says; nothing is remembered of what rounding takes."""
+    return _packed(start, end, pack_int4, statistics)
+
+
+def compute_update_sparse(
+    start: Sequence[Tensor], end: Sequence[Tensor], *, statistics: int = 0
+) -> tuple[list[Tensor]]:
+    """The same with one parameter in 64, as `sparse.pack_sparse` says; nothing is remembered of what is not sent."""
+    return _packed(start, end, pack_sparse, statistics)
+
+
+def received(
+    update: Sequence[Tensor], wire: UpdateWire, shapes: Sequence[Sequence[int]], *, statistics: int = 0
+) -> list[Tensor]:
     """The update that a list on the wire stands for, as it is: not finite where its sender made it so.
 
-    Laid out as the parameters; the last `statistics` tensors are running statistics.
+    shapes: the parameters', as which it is laid out; the last `statistics` tensors are running statistics.
     """
+    end = len(update) - statistics
     if wire is UpdateWire.F32:
         return list(update)
-    end = len(update) - statistics
+    if wire is UpdateWire.BF16:
+        return [*[bfloat16_of(bits) for bits in update[:end]], *update[end:]]
     count = end // 2
-    unpacked = [
-        (values.to(torch.float32).reshape(len(scale_R), -1) * scale_R[:, None]).reshape(values.shape)
-        for values, scale_R in zip(update[:count], update[count:end], strict=True)
-    ]
-    return [*unpacked, *update[end:]]
+    unpack = _UNPACK[wire]
+    pairs = zip(update[:count], update[count:end], shapes[:count], strict=True)
+    return [*[unpack(values, scales, shape) for values, scales, shape in pairs], *update[end:]]
 
 
 def zero_update(parameters: Sequence[Tensor], wire: UpdateWire, *, statistics: int = 0) -> list[Tensor]:
-    """The list of a seat whose update is not counted: zeros, laid out as the wire's."""
-    count = 0 if wire is UpdateWire.F32 else len(parameters) - statistics
-    values = [torch.zeros(p.shape, dtype=torch.int8) for p in parameters[:count]]
-    scales = [torch.zeros(rows_of(p.shape)) for p in parameters[:count]]
-    return [*values, *scales, *[torch.zeros_like(p) for p in parameters[count:]]]
+    """The list of a seat whose update is not counted: bytes of zero, laid out as the wire's."""
+    count = len(parameters) - statistics
+    shapes = [p.shape for p in parameters[:count]]
+    still = [torch.zeros_like(p) for p in parameters[count:]]
+    if wire is UpdateWire.F32:
+        return [*[torch.zeros_like(p) for p in parameters[:count]], *still]
+    if wire is UpdateWire.BF16:
+        return [*[torch.zeros(shape, dtype=torch.uint16) for shape in shapes], *still]
+    pairs = [_ZERO[wire](shape) for shape in shapes]
+    return [*[values for values, _ in pairs], *[scales for _, scales in pairs], *still]
 
 
 def rows_of(shape: Sequence[int]) -> int:
@@ -88,6 +123,35 @@ def rows_of(shape: Sequence[int]) -> int:
     return shape[0] if has_rows else 1
 
 
-def finite(x: Tensor) -> Tensor:
-    """x with zero where it is NaN or infinite."""
-    return torch.where(x.abs() < INFINITE, x, 0.0)
+def _packed(
+    start: Sequence[Tensor], end: Sequence[Tensor], pack: Callable[[Tensor], tuple[Tensor, Tensor]], statistics: int
+) -> tuple[list[Tensor]]:
+    (update,) = compute_update(start, end)
+    count = len(update) - statistics
+    pairs = [pack(x) for x in update[:count]]
+    return ([*[values for values, _ in pairs], *[scales for _, scales in pairs], *update[count:]],)
+
+
+def _unpack_int8(values: Tensor, scale_R: Tensor, shape: Sequence[int]) -> Tensor:
+    return (values.to(torch.float32).reshape(len(scale_R), -1) * scale_R[:, None]).reshape(values.shape)
+
+
+def _zero_int8(shape: Sequence[int]) -> tuple[Tensor, Tensor]:
+    return torch.zeros(list(shape), dtype=torch.int8), torch.zeros(rows_of(shape))
+
+
+_UNPACK: Final = {
+    UpdateWire.INT8: _unpack_int8,
+    UpdateWire.INT4: unpack_int4,
+    UpdateWire.SPARSE: unpack_sparse,
+}
+_ZERO: Final = {UpdateWire.INT8: _zero_int8, UpdateWire.INT4: zero_int4, UpdateWire.SPARSE: zero_sparse}
+
+COMPUTE_UPDATE: Final = {
+    UpdateWire.F32: compute_update,
+    UpdateWire.BF16: compute_update_bf16,
+    UpdateWire.INT8: compute_update_int8,
+    UpdateWire.INT4: compute_update_int4,
+    UpdateWire.SPARSE: compute_update_sparse,
+}
+"""What a program of each wire was captured from."""

@@ -23,6 +23,7 @@ from tools.recompute.chain import (
     RecordedRun,
 )
 from tools.recompute.store import Store, list_root, state_root
+from tools.recompute.wires import numbers
 
 FINAL = 2
 OUTER_RATE, OUTER_MOMENTUM = 0.7, 0.9
@@ -74,7 +75,8 @@ def false_merges(ledger: RecordedRun, store: Store) -> Iterator[str]:
     if list_root(velocity) != bytes(training[MOMENTUM]):
         raise SystemExit("the run does not start from a momentum of zeros")
     for number in final_generations(ledger)[1:]:
-        updates = [_received(store.weights(root)) for root in counted_updates(ledger, number - 1)]
+        shapes = [value.shape for value in parameters]
+        updates = [numbers(store.weights(root), shapes) for root in counted_updates(ledger, number - 1)]
         wanted, velocity = _merged(parameters, velocity, updates, limit)
         made = store.find(bytes(generation(ledger, number)["parameters"]))
         if made is None:  # nobody needed it any more: what was computed here stands for it
@@ -92,17 +94,6 @@ def counted_updates(ledger: RecordedRun, round_: int) -> list[bytes]:
     mask, _ = ledger.call(ledger.at["commitments"], "mergedOf(uint64,uint32)", [round_, 0], ["uint64", "bytes32"])
     works = [e for e in ledger.events("commitments", "WorkCommitted") if e["round"] == round_]
     return [bytes(e["work"][3]) for e in works if mask >> e["seat"] & 1]
-
-
-def _received(update: list[Any]) -> list[Any]:
-    """An update as numbers: as it is, or bytes times the scale of their row, which stand behind all of them."""
-    values, scales = update[: len(update) // 2], update[len(update) // 2 :]
-    if update[0].dtype.name != "int8":
-        return update
-    return [
-        (value.astype("f8").reshape(len(scale), -1) * scale[:, None]).reshape(value.shape)
-        for value, scale in zip(values, scales, strict=True)
-    ]
 
 
 def _merged(

@@ -64,7 +64,7 @@ def tensor_root(code: int, dims: tuple[int, ...], data: bytes) -> bytes:
     return _sha(b"\2", header, tree(leaves))
 
 
-CODES = {"float32": 0, "int8": 5}
+CODES = {"float32": 0, "uint8": 4, "int8": 5, "uint16": 6}
 """Element types that parameters and updates have."""
 
 

@@ -86,7 +86,7 @@ def test_eight_seats_merge_alone_and_a_thousand_by_positions() -> None:
 
 
 def test_a_solver_uploads_its_update_and_nothing_else() -> None:
-    for update, upload in (("f32", 4.0), ("int8", 1.0), ("fp4", 0.5), ("sparse", 4.03)):
+    for update, upload in (("f32", 4.0), ("int8", 1.0), ("int4", 0.53), ("sparse", 0.025), ("sparse-carried", 4.025)):
         x = replace(SMALL, update=update)
         assert burdens(x, time_round(x))[0].up == pytest.approx(upload * 124e6)
 
@@ -144,7 +144,7 @@ def test_a_plan_says_what_speaks_against_it() -> None:
     assert "terabytes" in words
     assert "No stake secures 36 open duties" in words
     assert slow.security.stake is None
-    assert any("memory must be public" in w for w in plan_run(replace(LARGE, update="sparse")).warnings)
+    assert any("memory must be public" in w for w in plan_run(replace(LARGE, update="sparse-carried")).warnings)
     assert not plan_run(replace(SMALL, inner_steps=2000)).warnings
 
 

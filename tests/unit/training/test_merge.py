@@ -140,7 +140,7 @@ def oracle(parts: Sequence[Tensor], bounds: Sequence[float]) -> np.ndarray:
 @pytest.mark.parametrize("seats", [1, 3, 8])
 def test_hostile_updates_are_merged_as_an_independent_oracle_says(seats: int) -> None:
     updates = hostile_updates(max(seats, 3))[:seats]
-    (sums,) = partial(*updates, rule=RULE)
+    (sums,) = partial(*updates, rule=RULE, shapes=SHAPES)
     for k, got in enumerate(sums):
         wanted = oracle([u[k] for u in updates], [RULE.bound(SHAPES[k])] * seats)
         np.testing.assert_allclose(got.numpy(), wanted, rtol=2e-6, atol=1e-6)
@@ -212,7 +212,7 @@ def test_two_levels_make_the_sum_that_one_level_makes() -> None:
     groups, size = 3, 5
     included = (0, 1, 4, 5, 9, 11)
     updates = updates_of(groups * size, included)
-    sums = [partial(*updates[g * size : (g + 1) * size], rule=RULE)[0] for g in range(groups)]
+    sums = [partial(*updates[g * size : (g + 1) * size], rule=RULE, shapes=SHAPES)[0] for g in range(groups)]
     weights = [torch.tensor([3.0, 2.0, 1.0])]
     one = merge(random_list(1), random_list(2), *updates, mask_of(groups * size, included), rule=RULE)
     two = merge_partials(random_list(1), random_list(2), *sums, weights, rule=RULE)
@@ -229,7 +229,7 @@ def test_two_levels_make_the_sum_that_one_level_makes() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e30, 1e10])
 def test_a_false_partial_moves_the_mean_by_no_more_than_the_share_of_its_group(value: float) -> None:
     zeros, weights = zero_update(random_list(0), UpdateWire.F32), [torch.tensor([4.0, 1.0, 0.0])]
-    honest = partial(*updates_of(4, range(4)), rule=RULE)[0]
+    honest = partial(*updates_of(4, range(4)), rule=RULE, shapes=SHAPES)[0]
     false = [torch.full(shape, value) for shape in SHAPES]
     calm = merge_partials(random_list(1), zeros, honest, zeros, zeros, weights, rule=RULE)
     hit = merge_partials(random_list(1), zeros, honest, false, false, weights, rule=RULE)
@@ -240,7 +240,7 @@ def test_a_false_partial_moves_the_mean_by_no_more_than_the_share_of_its_group(v
 
 def test_a_true_sum_of_updates_at_their_limit_is_not_scaled_again() -> None:
     update = [torch.full(shape, RULE.limit) for shape in SHAPES]
-    sums = partial(*[update] * 4, rule=RULE)[0]
+    sums = partial(*[update] * 4, rule=RULE, shapes=SHAPES)[0]
     assert same_lists([sums], [[t * 4 for t in update]])
     zeros = zero_update(random_list(0), UpdateWire.F32)
     _, momentum = merge_partials(zeros, zeros, sums, [torch.tensor([4.0])], rule=RULE)

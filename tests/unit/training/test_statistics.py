@@ -22,7 +22,7 @@ from assay.training.merge import MergeRule, merge, merge_partials, partial
 from assay.training.programs import generation_program, merge_program, partial_program, update_program
 from assay.training.recipes.recipe import Recipe, RecipeStep
 from assay.training.statistics import MOST_COUNTED, middle, present
-from assay.training.updates import UpdateWire, compute_update, compute_update_int8, received, zero_update
+from assay.training.updates import COMPUTE_UPDATE, UpdateWire, compute_update, received, zero_update
 from tests.harness.engine.helpers import both_executors, check_executors, relative, same_lists
 
 torch.set_num_threads(1)
@@ -151,10 +151,9 @@ def executors(kind: str, count: int, wire: UpdateWire = UpdateWire.F32) -> tuple
 @pytest.mark.parametrize("wire", list(UpdateWire))
 def test_a_merge_takes_statistics_to_the_middle_and_no_step_on_them(wire: UpdateWire) -> None:
     start, momentum = lists_of(1, 100), [torch.zeros_like(t) for t in lists_of(0)]
-    make = {UpdateWire.F32: compute_update, UpdateWire.INT8: compute_update_int8}[wire]
-    terms = {} if wire is UpdateWire.F32 else {"statistics": 2}
+    make = COMPUTE_UPDATE[wire]
     ends = [lists_of(20 + k, 150) for k in range(3)]
-    updates = [make(start, end, **terms)[0] for end in ends]
+    updates = [make(start, end, statistics=2)[0] for end in ends]
     zeros = zero_update(start, wire, statistics=2)
     assert [(t.shape, t.dtype) for t in zeros] == [(t.shape, t.dtype) for t in updates[0]]
     # Seat 1 is absent; the last is hostile, as far as its layout lets it.
@@ -179,7 +178,7 @@ def test_an_update_program_sends_statistics_unrounded(wire: UpdateWire) -> None:
     for executor in executors("update", 0, wire):
         sent = executor.run([start, end])[0]
         assert same_lists([sent[-2:]], [[start[2] - end[2], torch.tensor(-50, dtype=torch.int32)]])
-        got = received(sent, wire, statistics=2)
+        got = received(sent, wire, [t.shape for t in start], statistics=2)
         assert [t.shape for t in got] == [t.shape for t in start]
 
 
@@ -188,7 +187,7 @@ def test_groups_take_the_middle_of_who_trained_and_generations_that_of_groups() 
     start = lists_of(1, 100)
     updates = [compute_update(start, lists_of(20 + k, 150))[0] for k in range(3)]
     group = [updates[0], zeros, updates[1], zeros, updates[2]]
-    (first,) = partial(*group, rule=RULE)
+    (first,) = partial(*group, rule=RULE, shapes=[t.shape for t in start])
     check_executors(executors("partial", 5), group, [first])
     alone = [middle([u[k] for u in updates], counted(True, True, True)) for k in (2, 3)]
     assert same_lists([first[2:]], [alone])

@@ -1,4 +1,4 @@
-"""Updates on the wire: what a byte a parameter keeps, what it costs, and the same bits on every executor."""
+"""Updates on the wire: what each keeps, what it costs, and the same bits on every executor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from assay.training.merge import MergeRule
 from assay.training.presets import DEMO
 from assay.training.programs import merge_program, update_program
 from assay.training.step import preset_step
-from assay.training.updates import LARGEST, UpdateWire, compute_update, compute_update_int8, received, zero_update
+from assay.training.updates import (
+    COMPUTE_UPDATE,
+    LARGEST,
+    UpdateWire,
+    compute_update,
+    compute_update_int8,
+    received,
+    zero_update,
+)
 from assay_ledger.store.listfile import pack, unpack
 from tests.harness.engine.helpers import differing_nodes, same_lists
 
@@ -42,7 +50,7 @@ def test_an_i8_update_has_a_scale_for_each_long_row_and_one_for_any_other_tensor
 def test_what_is_received_is_within_half_a_step_of_each_rows_largest_magnitude() -> None:
     start, end = random_list(1), random_list(2)
     (exact,), (sent,) = compute_update(start, end), compute_update_int8(start, end)
-    for x, got, rows in zip(exact, received(sent, UpdateWire.INT8), ROWS, strict=True):
+    for x, got, rows in zip(exact, received(sent, UpdateWire.INT8, SHAPES), ROWS, strict=True):
         largest = x.reshape(rows, -1).abs().amax(1, keepdim=True)
         error = (x - got).reshape(rows, -1).abs()
         assert bool((error <= largest / LARGEST * 0.500001).all())
@@ -71,7 +79,7 @@ def test_a_row_too_small_for_a_scale_is_sent_as_zeros(value: float, sent: int) -
 
 def test_an_f32_update_is_received_as_it_is_sent() -> None:
     update = [torch.tensor([math.nan, -0.0, math.inf, 1.0])]
-    assert same_lists([received(update, UpdateWire.F32)], [update])
+    assert same_lists([received(update, UpdateWire.F32, [(4,)])], [update])
 
 
 @pytest.mark.parametrize("wire", list(UpdateWire))
@@ -83,17 +91,17 @@ def test_update_programs_have_the_bits_of_stock_pytorch_on_every_executor(wire: 
             start[k].view(-1)[k] = value
             end[k].view(-1)[k] = -value
     program = update_program(random_list(0), wire)
-    expected = {UpdateWire.F32: compute_update, UpdateWire.INT8: compute_update_int8}[wire](start, end)
+    expected = COMPUTE_UPDATE[wire](start, end)
     for variant in KernelVariant:
         assert same_lists(Executor(program, variant=variant).run([start, end]), expected)
         assert differing_nodes(program, [start, end], variant) == []
 
 
-@pytest.mark.parametrize(("wire", "bar"), [(UpdateWire.F32, 4.1), (UpdateWire.INT8, 1.1)])
-def test_an_update_on_the_wire_takes_no_more_bytes_a_parameter_than_its_bar(wire: UpdateWire, bar: float) -> None:
+@pytest.mark.parametrize(("wire", "bar"), [("f32", 4.1), ("bf16", 2.1), ("int8", 1.1), ("int4", 0.6), ("sparse", 0.05)])
+def test_an_update_on_the_wire_takes_no_more_bytes_a_parameter_than_its_bar(wire: str, bar: float) -> None:
     step = preset_step(DEMO, 100)
     start, end = initialize(step.module, 1), initialize(step.module, 2)
-    program = update_program(start, wire)
+    program = update_program(start, UpdateWire(wire))
     sent = Executor(program).run([start, end])
     (specs,), (tensors,) = output_specs(program), to_lists_of_bytes(sent)
     data = pack(specs, tensors)
