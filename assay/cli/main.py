@@ -62,6 +62,7 @@ def _add_commands() -> None:
         service,
         status,
         store,
+        train,
         watch,
     )
 
@@ -80,6 +81,7 @@ def _add_commands() -> None:
     app.add_typer(program.app, name="program")
     app.add_typer(data.app, name="data")
     app.add_typer(store.app, name="store")
+    app.add_typer(train.app, name="train")
     app.add_typer(bench.app, name="bench")
     bench.app.command("dispute", epilog=bench_dispute.EPILOG)(bench_dispute.dispute)
     app.add_typer(economics.app, name="economics")

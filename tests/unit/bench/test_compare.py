@@ -1,0 +1,90 @@
+"""`assay train compare`: methods over slow links side by side, by the programs of a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from assay.bench.compare import METHODS, ComparedRun, Training, read_rows, run_jobs, summary, text_digest, train
+from assay.cli.train import app
+from assay.protocol.errors import UsageError
+from assay.training.data import Corpus, corpus_from_text
+from tests.unit.bench.test_quality import WORDS
+
+torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+TEXT = "".join(WORDS[k * 7 % 90 :] for k in range(60))
+JOB = ComparedRun("f32", "tiny", workers=2, seed=1, rounds=2, inner_steps=5)
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return corpus_from_text(TEXT)
+
+
+def test_every_method_trains_and_small_updates_train_nearly_alike(corpus: Corpus) -> None:
+    rows = {name: train(replace(JOB, method=name), corpus) for name in METHODS}
+    assert all(row.loss < 4.6 and row.tokens == 2 * 5 * 2 * 2 * 8 for row in rows.values())
+    for name in ("bf16", "int8", "int4"):
+        assert rows[name].loss == pytest.approx(rows["f32"].loss, rel=0.005)
+    sizes = [rows[name].bytes_per_parameter for name in ("f32", "bf16", "int8", "int4", "sparse")]
+    assert sizes[:2] == [4.0, 2.0] and sizes == sorted(sizes, reverse=True)
+    carried = {name: row.carried for name, row in rows.items() if row.carried}
+    assert carried == {"sparse-carried": 4.0, "sparse-carried-int4": rows["int4"].bytes_per_parameter}
+
+
+def test_a_training_is_the_same_again_and_a_seed_makes_another(corpus: Corpus) -> None:
+    job = replace(JOB, method="sparse-carried-int4", rounds=1)
+    assert train(job, corpus).loss == train(job, corpus).loss != train(replace(job, seed=2), corpus).loss
+
+
+def test_each_worker_keeps_what_it_did_not_send_from_round_to_round(corpus: Corpus) -> None:
+    training = Training(replace(JOB, method="sparse-carried"), corpus)
+    training.round(0)
+    first = [t.clone() for t in training._kept[0]]
+    assert any(t.any() for t in first)
+    training.round(1)
+    assert not all(torch.equal(a, b) for a, b in zip(first, training._kept[0], strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(*training._kept, strict=True))
+
+
+def test_what_the_file_holds_is_not_run_again_and_stands_beside_f32(corpus: Corpus, tmp_path: Path) -> None:
+    file, said = tmp_path / "runs.csv", []
+    jobs = [replace(JOB, method=name, rounds=1) for name in ("int8", "f32")]
+    assert [row.method for row in run_jobs(jobs, corpus, file, said.append)] == ["f32", "int8"]
+    assert len(said) == 2 and list(run_jobs(jobs, corpus, file, said.append)) == []
+    dense, rows = {row.method: row.loss for row in read_rows(file)}["f32"], read_rows(file)
+    found = summary(rows, jobs, text_digest(corpus))
+    assert [row["method"] for row in found] == ["int8", "f32"]
+    assert [row["loss_dense"] for row in found] == [dense] * 2
+    # Another text is another training.
+    assert len(list(run_jobs(jobs[1:], corpus_from_text(TEXT[:-200]), file, said.append))) == 1
+
+
+def test_the_command_gives_a_row_for_each_method(tmp_path: Path) -> None:
+    data = tmp_path / "text.txt"
+    data.write_text(TEXT, encoding="utf-8")
+    options = ["compare", "--data", str(data), "--out", str(tmp_path / "r.csv"), "--method", "int4", "--workers", "2"]
+    options += ["--rounds", "1", "--inner-steps", "2", "--json"]
+    result = CliRunner().invoke(app, options)
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert [row["method"] for row in rows] == ["f32", "int4"]
+    assert {"method", "workers", "seed", "loss", "loss_dense", "bytes_per_parameter", "tokens"} <= rows[0].keys()
+    assert "int4" in CliRunner().invoke(app, options[:-1]).output
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["--method", "gossip"], "UnknownMethod"), (["--workers", "0,2"], "BadNumbers")],
+    ids=["method", "workers"],
+)
+def test_what_is_no_method_or_number_is_said_before_anything_runs(words: list[str], code: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["compare", "--out", str(tmp_path / "r"), *words])
+    assert isinstance(result.exception, UsageError) and result.exception.code == code
