@@ -20,6 +20,7 @@ from typing import Any, Final
 from unittest.mock import patch
 
 import psutil
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from web3.exceptions import Web3Exception
 
 from assay.protocol.errors import RejectedError, UnavailableError
@@ -151,11 +152,13 @@ class SoakedRun:
         return acted or made.chain.head() != head
 
     def restart(self, name: str) -> None:
-        """Another process over the same folder: it needs a node that answers to begin at all."""
+        """Another process over the same folder; it needs a node that answers to begin at all, and is started again."""
         around = self.around.get(name)
         if around is not None:
             around.node.turn()
-        self.made.restart(name)
+        for attempt in Retrying(retry=retry_if_exception_type(UnavailableError), stop=stop_after_attempt(20)):
+            with attempt:
+                self.made.restart(name)
 
     def disturb(self) -> None:
         """What happens to all at once: a reorganization, fees that leap."""
