@@ -7,6 +7,7 @@ of them, or ended by it, would lose the game that it stands in for a line that n
 from __future__ import annotations
 
 import io
+import os
 import threading
 from collections import deque
 from contextlib import suppress
@@ -86,8 +87,19 @@ class UnhurriedStream(io.TextIOBase):
             if dropped:
                 text += f"({dropped} lines were not written: nobody read them)\n"
             with suppress(OSError, ValueError):
-                self._out.write(text)
-                self._out.flush()
+                self._put(text)
             with self._changed:
                 self._is_writing = False
                 self._changed.notify_all()
+
+    def _put(self, text: str) -> None:
+        try:
+            place = self._out.fileno()
+        except OSError:
+            self._out.write(text)
+            self._out.flush()
+            return
+        # Past Python's buffer: whoever holds its lock in a write that never returns holds up the end of the process.
+        data = text.encode(self.encoding, "backslashreplace")
+        while data:
+            data = data[os.write(place, data) :]

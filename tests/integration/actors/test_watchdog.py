@@ -78,10 +78,10 @@ def commit(made: WholeRun) -> LocalAccount:
     return poor
 
 
-def command(made: WholeRun, monkeypatch: pytest.MonkeyPatch, *words: str) -> Result:
+def command(made: WholeRun, monkeypatch: pytest.MonkeyPatch, *words: str, url: str | None = None) -> Result:
     """`assay dispute watch` without any key."""
     run = "0x" + made.run.address.hex()
-    return assay(monkeypatch, "dispute", "watch", "--rpc-url", made.chain.url, "--run", run, *words)
+    return assay(monkeypatch, "dispute", "watch", "--rpc-url", url or made.chain.url, "--run", run, *words)
 
 
 def test_a_committed_challenge_without_its_bond_is_told_then_late_then_missed(
@@ -223,6 +223,6 @@ def test_watching_changes_neither_chain_nor_store(made: WholeRun, monkeypatch: p
 def test_a_chain_that_is_down_from_the_start_has_the_code_of_the_network(
     made: WholeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = command(made, monkeypatch, "--once", "--rpc-url", "http://127.0.0.1:9")
+    done = command(made, monkeypatch, "--once", url="http://127.0.0.1:9")
     assert isinstance(done.exception, UnavailableError)
     assert done.exception.exit_code is ExitCode.NETWORK

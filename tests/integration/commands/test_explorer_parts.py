@@ -228,7 +228,7 @@ def test_threads_of_a_closed_server_are_gone(monkeypatch: pytest.MonkeyPatch) ->
     small = FastAPI()
     small.get("/")(lambda: {"hello": "world"})
     silent = Mock(spec=RunReader)
-    monkeypatch.setattr(server, "RunReader", lambda *_: silent)
+    monkeypatch.setattr(server, "RunReader", lambda *_, **__: silent)
     monkeypatch.setattr(server, "make_app", lambda _: small)
     before = threading.active_count()
     with server.serve(None) as running:  # type: ignore[arg-type]

@@ -13,6 +13,10 @@ NEEDED_ELSEWHERE = {
     "assay.conformance.fuzz.leaves": "eth_abi",
     "assay.bench.arena": "eth_account",
     "assay.bench.dispute": "eth_account",
+    "assay.bench.explorer": "eth_abi",
+    "assay.bench.imagined_run": "eth_abi",
+    "assay.bench.index": "eth_abi",
+    "assay.bench.index_events": "eth_abi",
     "assay.bench.multiplier": "eth_utils",
     "assay.bench.plot": "numpy",
 }

@@ -162,6 +162,7 @@ def test_what_is_not_sent_is_kept_shrunk_and_sent_later(carrier: UpdateWire) -> 
     assert 0 < float(first.abs().max()) <= float(largest) * 1.01
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("carrier", [UpdateWire.F32, UpdateWire.INT4])
 def test_a_program_that_carries_has_the_bits_of_stock_pytorch(carrier: UpdateWire) -> None:
     start, end = random_list(1), random_list(2)
