@@ -44,7 +44,7 @@ def check_disks_are_bounded(soaked: SoakedRun) -> None:
 
 def test_everything_fails_for_three_rounds_and_nobody_honest_loses(stage: SharedChain, tmp_path: Path) -> None:
     soaked = soak(stage, tmp_path, 3, seed=7, every=3, told=lambda _: None)
-    assert sum(soaked.faults().values()) > 0
+    assert sum(soaked.faults().values()) > 10
     check_nobody_honest_lost(soaked, 3)
     check_disks_are_bounded(soaked)
 
