@@ -21,6 +21,21 @@ def believed_hash(said: Sequence[str]) -> str:
     return max(said, key=lambda found: votes[found])  # max takes the first of equals
 
 
+def final_heights(finals: Mapping[E, int], nodes: Sequence[E]) -> list[int]:
+    """The heights, in ascending order, at which nodes are compared: those that more than half of all call final.
+
+    finals: the height that each node which answered calls final; nodes: all that may be asked, the most trusted first,
+    whose word is enough where there are two. Attack: one that calls its newest block final has all others dropped when
+    the block is replaced, as newest blocks are.
+    """
+
+    def is_called_so(number: int) -> bool:
+        callers = [node for node, final in finals.items() if final >= number]
+        return 2 * len(callers) > len(nodes) or (len(nodes) <= 2 and nodes[0] in callers)
+
+    return [number for number in sorted(set(finals.values())) if is_called_so(number)]
+
+
 def lacking(number: int, said: Mapping[E, str | None], heads: Mapping[E, int]) -> list[E]:
     """Those that have no block of a number that two others have, or one, though they name a newer block as theirs."""
     if not any(found is not None for found in said.values()):

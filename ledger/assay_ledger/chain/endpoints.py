@@ -22,7 +22,7 @@ from web3.types import RPCEndpoint, RPCResponse
 
 from assay.protocol.errors import UnavailableError
 from assay_ledger.chain.answers import Failure, failure_of, is_revert, reason, redacted, retry_after, without_keys
-from assay_ledger.chain.endpoint_votes import FINAL_BEHIND, believed_hash, is_left_behind, lacking
+from assay_ledger.chain.endpoint_votes import FINAL_BEHIND, believed_hash, final_heights, is_left_behind, lacking
 from assay_ledger.chain.quota import Quota
 from assay_ledger.chain.rpc import NONSENSE, NodeProvider, RequestListener, provider
 
@@ -262,10 +262,10 @@ class EndpointPool(BaseProvider):
             self._compared_at = self._clock()
             asked = [e for e in self._endpoints if not e.is_dropped and e.rests_until <= self._clock()]
             before, heads = self._heads, {e: n for e in asked if (n := self._number(e, "latest")) is not None}
-            finals = {self._final_height(e, head) for e, head in heads.items()}
+            finals = {e: self._final_height(e, head) for e, head in heads.items()}
             self._heads = heads
-            # Each height that anybody calls final: whoever calls another one final does not choose what is compared.
-            for number in sorted(finals):
+            # Each height that most call final: who calls another one so does not choose what is compared.
+            for number in final_heights(finals, [e for e in self._endpoints if not e.is_dropped]):
                 self._compare_at(number, heads)
             current = self._current
             if current is not None and is_left_behind(current, before, heads):

@@ -8,16 +8,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
+from random import Random
 from typing import Any
 
 import pytest
 from eth_account import Account
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from web3 import Web3
 from web3.exceptions import Web3Exception
 
 from assay_ledger.chain import endpoints
 from assay_ledger.chain.client import Chain
+from assay_ledger.chain.endpoint_votes import final_heights
 from assay_ledger.chain.endpoints import EndpointPool
 from assay_ledger.chain.node import Anvil
 from tests.harness.nodes import HostileNode
@@ -106,6 +110,51 @@ def test_a_first_node_far_behind_all_others_is_left_though_it_moves(node: Anvil)
             node.rpc("anvil_mine", hex(1))
             time_.now += endpoints.COMPARED_S
         assert head_of(pool) == int(node.rpc("eth_blockNumber"), 16)  # type: ignore[call-overload]
+
+
+def calling_its_head_final(params: list[Any], ask: Callable[..., Any]) -> Reply | None:
+    """A node that has every block, and says of the newest that it can no longer change."""
+    return said(ask("latest", False)) if params[:1] == ["finalized"] else None
+
+
+@pytest.mark.parametrize("liar", [0, 1, 2])
+def test_one_node_that_calls_its_head_final_has_nobody_dropped_by_a_reorganization(node: Anvil, liar: int) -> None:
+    """Attack: what it calls final is replaced, as newest blocks are; then every node differs from what was final."""
+    with ExitStack() as stack:
+        providers = [stack.enter_context(ProviderNode(node.url)) for _ in range(3)]
+        time_ = Time()
+        providers[liar].turn(calling_its_head_final, methods=["eth_getBlockByNumber"])
+        pool, snapshot = pool_of(providers, time_), node.rpc("evm_snapshot")
+        node.rpc("evm_mine")
+        time_.now += endpoints.COMPARED_S
+        gone = head_of(pool)
+        assert node.rpc("evm_revert", snapshot)
+        node.rpc("anvil_setNextBlockBaseFeePerGas", hex(7 * 10**9))
+        node.rpc("anvil_mine", hex(3))
+        time_.now += endpoints.COMPARED_S
+        # All fail once, and are looked at anew before they are asked again: against what was final.
+        for provider in providers:
+            provider.turn(Reply(b"", 503), times=1)
+        with suppress(OSError):
+            head_of(pool)
+        time_.now += endpoints.REST_MOST_S
+        assert head_of(pool) > gone
+        assert [one.is_used for one in pool.survey()] == [True, True, True]
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=5), st.lists(st.integers(0, 300), max_size=4), st.randoms())
+def test_no_minority_chooses_a_height_that_no_honest_node_calls_final(
+    honest: list[int], lies: list[int], order: Random
+) -> None:
+    assume(len(lies) < len(honest))
+    said = {f"honest {k}": final for k, final in enumerate(honest)} | {f"liar {k}": lie for k, lie in enumerate(lies)}
+    nodes = list(said)
+    order.shuffle(nodes)
+    heights = final_heights(said, nodes)
+    if len(nodes) > 2 or nodes[0].startswith("honest"):
+        assert all(height <= max(honest) for height in heights)
+        # Nor does it keep what all honest ones call final from being compared.
+        assert heights and heights[-1] >= min(honest)
 
 
 def test_one_node_that_runs_ahead_of_two_displaces_nobody(node: Anvil) -> None:
