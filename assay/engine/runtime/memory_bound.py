@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import resource
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ from assay.protocol.errors import ConfigError
 
 _BESIDE = 512 << 20
 """Bytes that the process itself takes beside programs: threads, tools that compile kernels, what was fetched."""
+
+RENEWED_S = 5.0
+"""Between two looks at what the machine has free."""
 
 _OF_TORCH = "can't allocate memory", "not enough memory"
 """How stock torch says it, in a RuntimeError."""
@@ -31,37 +35,59 @@ class MemoryExceeded(ConfigError):
 
 
 @contextmanager
-def bounded_memory(most: int | None = None) -> Iterator[int]:
-    """In this block private memory is bounded by the system; gives the bound in bytes.
+def bounded_memory(most: int | None = None, renewed_s: float = RENEWED_S) -> Iterator[int]:
+    """In this block private memory is bounded by the system; gives the bound in bytes, as it is at first.
 
-    most: bytes; unless given, what the process has and what the machine and ASSAY_MEMORY leave it. The bound is of the
-    whole process, so it is for those who run one actor or one command.
+    most: bytes; unless given, what the process has and what the machine and ASSAY_MEMORY leave it, looked at anew every
+    `renewed_s` seconds: an actor that starts while others hold memory must not lack it in a game an hour later. The
+    bound is of the whole process, so it is for those who run one actor or one command.
 
     Raises:
         MemoryExceeded: an allocation failed in this process.
         UserError: BadMemoryLimit.
     """
-    most = _usual() if most is None else most
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    bound = most if soft == resource.RLIM_INFINITY else min(most, soft)
-    resource.setrlimit(resource.RLIMIT_DATA, (bound, hard))
+
+    def bind(wanted: int) -> int:
+        found = wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
+        resource.setrlimit(resource.RLIMIT_DATA, (found, hard))
+        return found
+
+    over = threading.Event()
+    renewing: threading.Thread | None = None
+    if most is None:
+        ceiling = _table("/proc/self/status")["VmData"] + footprint.limit() + _BESIDE
+        bound = bind(_usual(ceiling))
+
+        def renew() -> None:
+            while not over.wait(renewed_s):
+                bind(_usual(ceiling))
+
+        renewing = threading.Thread(target=renew, daemon=True, name="assay-memory")
+        renewing.start()
+    else:
+        bound = bind(most)
     try:
         yield bound
     except (MemoryError, RuntimeError, OSError) as error:
         if not _is_of_memory(error):
             raise
+        now = resource.getrlimit(resource.RLIMIT_DATA)[0]
         raise MemoryExceeded(
-            f"There is no memory for what a program asked for: this process may have {bound / 2**30:.1f} GiB.",
-            most=bound,
+            f"There is no memory for what a program asked for: this process may have {now / 2**30:.1f} GiB.",
+            most=now,
         ) from error
     finally:
+        over.set()
+        if renewing is not None:
+            renewing.join()
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def _usual() -> int:
-    """What this process has, and what is left: of the machine without swap, and of ASSAY_MEMORY or its group."""
+def _usual(ceiling: int) -> int:
+    """What this process has and what the machine has free, without swap; `ceiling` at most."""
     status, machine = _table("/proc/self/status"), _table("/proc/meminfo")
-    return status["VmData"] + min(footprint.limit() + _BESIDE, machine["MemAvailable"])
+    return min(ceiling, status["VmData"] + machine["MemAvailable"])
 
 
 def free_memory() -> int:

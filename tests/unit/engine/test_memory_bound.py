@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,17 @@ def test_the_bound_ends_with_its_block_and_other_errors_pass() -> None:
     with pytest.raises(MemoryExceeded), bounded_memory():
         raise MemoryError
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_an_actor_that_starts_beside_others_may_have_what_they_give_back() -> None:
+    """A bound for good, of a minute in which a neighbour held the memory, would end its actor in a game."""
+    held = (min(free_memory() // 4, 1 << 30) >> 20) << 20
+    hold = f"import sys; held = b'x' * {held}; print('held', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdout.readline() == b"held\n"
+        with bounded_memory(renewed_s=0.05) as first:
+            other.communicate()
+            until = time.monotonic() + 30
+            while resource.getrlimit(resource.RLIMIT_DATA)[0] < first + held // 2:
+                assert time.monotonic() < until, "the bound did not follow"
+                time.sleep(0.05)
