@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tools.audit import LOCKS, insecure, pins
+from pathlib import Path
+
+import pytest
+
+from tools.audit import LOCKS, advised, insecure, is_affected, pins, read_folder
 from tools.house import ROOT
 
 
@@ -17,3 +21,28 @@ def test_a_version_that_a_list_calls_insecure_is_found_under_any_spelling() -> N
     known = {"$meta": {"timestamp": 1}, "Py_YAML": ["<5.4", ">=6.0,<6.0.1"], "other": ["<9"]}
     found = insecure([("py-yaml", "5.3"), ("py-yaml", "5.4"), ("py-yaml", "6.0"), ("third", "1")], known)
     assert list(found) == ["py-yaml 5.3 is among py-yaml<5.4", "py-yaml 6.0 is among py-yaml>=6.0,<6.0.1"]
+
+
+RANGE = {"type": "ECOSYSTEM", "events": [{"introduced": "2.0"}, {"fixed": "2.3"}, {"introduced": "3.0"}]}
+LAST = {"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"last_affected": "1.5"}]}
+OF_COMMITS = {"type": "GIT", "events": [{"introduced": "0"}]}
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("1.5", True), ("1.5.1", False), ("1.9", False), ("2.0", True), ("2.2.9", True), ("2.3", False), ("3.0", True)],
+)
+def test_a_range_of_versions_holds_its_first_and_not_the_one_that_is_mended(version: str, expected: bool) -> None:
+    assert is_affected(version, {"ranges": [OF_COMMITS, RANGE, LAST]}) is expected
+
+
+def test_an_advisory_is_found_by_version_unless_it_was_withdrawn() -> None:
+    entry = {"package": {"name": "Py_Yaml"}, "versions": ["6.0"]}
+    known = [{"id": "A-1", "aliases": ["C-1"], "affected": [entry]}]
+    assert list(advised([("py-yaml", "6.0"), ("py-yaml", "6.1")], known)) == ["py-yaml 6.0 is named by A-1 (C-1)"]
+    assert not list(advised([("py-yaml", "6.0")], [{**known[0], "withdrawn": "2026-01-01"}]))
+
+
+def test_a_folder_without_advisories_is_no_clean_audit(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no advisories"):
+        read_folder(tmp_path)
