@@ -12,6 +12,7 @@ BIN    := .venv/bin
 FORGE  := $(BIN)/python tools/forge.py
 
 # Torch's threads and the test workers share the same cores.
+# Nothing is compiled while tests write and rewrite modules; what commands import is compiled before (`test`).
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 --durations 15 --durations-min 5
 
@@ -41,6 +42,7 @@ demo: setup ## train, cheat, catch, settle and claim on this machine (ARGS="--ch
 	@$(BIN)/assay demo $(ARGS)
 
 test: setup ## every test not marked `long`, Python and forge
+	@$(BIN)/python -m compileall -q assay $(addsuffix /assay_*,ledger solver verifier whistleblower)
 	$(PYTEST) -m "not long"
 	$(FORGE) test
 

@@ -75,6 +75,7 @@ def test_a_blind_attestation_is_convicted_at_an_element_of_its_own_key(stage: Sh
     assert game.ref.duty == 0 and is_spotless(made, view)
 
 
+@pytest.mark.long
 def test_who_agrees_with_a_blind_one_is_convicted_at_the_key_it_answered_for(
     stage: SharedChain, tmp_path: Path
 ) -> None:

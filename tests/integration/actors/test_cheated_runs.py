@@ -80,6 +80,7 @@ def test_a_lying_solver_loses_its_lock_to_one_element_and_the_run_goes_on(stage:
     assert gained(made, "mallory") < pay_of(made, 1) - e.seat_lock and made.shares("mallory") == 0
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_blind_auditors_lose_their_tickets_to_who_audits_them(stage: SharedChain, tmp_path: Path) -> None:
     rates = AuditRates(audit_ppm=1_000_000, reaudit_ppm=850_000, capacity=13, drawn_bounty_ppm=1_000_000)
@@ -129,6 +130,7 @@ def test_blind_auditors_lose_their_tickets_to_who_audits_them(stage: SharedChain
     assert all(wages[name] == len(made.findings_of(name)) * e.wage for name in honest)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_an_auditor_that_leaves_duties_out_is_fined_for_them(stage: SharedChain, tmp_path: Path) -> None:
     rates = AuditRates(audit_ppm=1_000_000, capacity=10, drawn_bounty_ppm=1_000_000)

@@ -208,12 +208,12 @@ def test_one_wrong_program_is_found_on_every_executor(vectors: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "key", "groups"),
     [
-        ("arithmetic", "finish", {("reference", "roundings")}),
+        pytest.param("arithmetic", "finish", {("reference", "roundings")}, marks=pytest.mark.long),
         ("arithmetic", "random", {("reference", "random")}),
-        ("digests", "tree", {("reference", "digests")}),
-        ("rules", "descriptors", {("reference", "rules")}),
+        pytest.param("digests", "tree", {("reference", "digests")}, marks=pytest.mark.long),
+        pytest.param("rules", "descriptors", {("reference", "rules")}, marks=pytest.mark.long),
         ("elements", "elements", {("reference", "elements")}),
-        ("beacon", "hashes", {("py_ecc", "beacon")}),
+        pytest.param("beacon", "hashes", {("py_ecc", "beacon")}, marks=pytest.mark.long),
     ],
 )
 def test_one_wrong_answer_is_found_in_its_group(

@@ -140,7 +140,7 @@ def own(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     return tmp_path, kept | more
 
 
-@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("columns", [80, pytest.param(120, marks=pytest.mark.long)])
 def test_a_command_draws_a_bar_at_a_terminal_and_prints_one_document(
     own: tuple[Path, dict[str, str]], columns: int
 ) -> None:

@@ -80,6 +80,7 @@ def check_log(made: WholeRun, who: Address, lines: list[dict[str, Any]]) -> None
     assert any(line["event"].startswith("stopped") for line in lines)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_actors_at_work_show_what_they_did_have_and_wait_for(desk: Desk, shells: ActorShells) -> None:
     made, charter = shells.made, shells.made.run.charter

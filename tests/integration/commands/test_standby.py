@@ -29,6 +29,7 @@ def shells(tmp_path: Path) -> Iterator[ActorShells]:
             found.end()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_standby_waits_while_the_first_lives_and_keeps_its_seat_when_it_dies(shells: ActorShells) -> None:
     made, charter = shells.made, shells.made.run.charter

@@ -69,6 +69,7 @@ def test_a_bare_machine_hashes_by_plain_python(bare: BareMachine) -> None:
     ]
 
 
+@pytest.mark.long
 def test_every_stage_runs_without_a_gpu_and_writes_its_figures(bare: BareMachine, tmp_path: Path) -> None:
     words = "the model that nobody trusts is trained by many and checked by all who care to look at what was done "
     (tmp_path / "text").write_text("".join(words[k * 7 % 90 :] for k in range(60)))

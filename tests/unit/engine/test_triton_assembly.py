@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 
 
-TARGETS = ["80", "90", *(pytest.param(target, marks=pytest.mark.long) for target in ("89", "100", "gfx942"))]
+TARGETS = ["90", *(pytest.param(target, marks=pytest.mark.long) for target in ("80", "89", "100", "gfx942"))]
 
 
 @pytest.mark.parametrize("target", TARGETS)
