@@ -27,7 +27,7 @@ from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Event, Logged
-from assay_ledger.index.follower import Once
+from assay_ledger.index.listeners import Once
 from assay_ledger.processes.children import stop
 from assay_ledger.processes.scratch import ScratchDir
 from assay_ledger.rounds.index import RunIndex

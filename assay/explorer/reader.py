@@ -36,6 +36,7 @@ from assay_ledger.chain.client import Head
 from assay_ledger.contract import Event, Logged
 from assay_ledger.deployment.code import RunCode, code_of
 from assay_ledger.index.records import GameRecord
+from assay_ledger.rounds.counted import left_out_of
 from assay_ledger.rounds.index import KeepsEvents, RunIndex
 from assay_ledger.rounds.records import RunState
 from assay_ledger.rounds.run import Run
@@ -292,6 +293,10 @@ class _PatientIndex(RunIndex):
         """See Follower."""
         super().reached(head)
         self._hand_over(head)
+
+    def left_out(self) -> str:
+        """See Follower: what is in view is the state."""
+        return left_out_of(self._next_known.state, self.run)
 
     def _on_event(self, contract: str, found: Logged[Event]) -> None:
         if len(self._told) >= SLICE and found.block != self._told[-1][1].block:

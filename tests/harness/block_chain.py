@@ -15,9 +15,10 @@ from assay.protocol.types import Address, Round
 from assay_ledger.bindings.generations import Cut, GenerationsContract
 from assay_ledger.chain.client import Chain, Head
 from assay_ledger.contract import Event, Logged
-from assay_ledger.index.follower import Follower, Listener
+from assay_ledger.index.follower import Follower
 from assay_ledger.index.kept_blocks import KeptName
 from assay_ledger.index.kept_events import KeptEvents, open_kept
+from assay_ledger.index.listeners import Listener
 
 CONTRACT = GenerationsContract(Address(b"\x07" * 20))
 T = TypeVar("T")
@@ -68,6 +69,7 @@ class BlockChain:
     short_by: int = 0
     """Of the newest blocks so many are left out of ranges, without a word."""
     forks: int = 0
+    turn: int = 0
 
     def __post_init__(self) -> None:
         self.w3 = SimpleNamespace(eth=SimpleNamespace(get_block=lambda number: self._seen[number].data))

@@ -39,7 +39,7 @@ from assay_ledger.agents.round_actions import (
 )
 from assay_ledger.beacon.sources import BeaconSource, source_of
 from assay_ledger.index.computing import Compute
-from assay_ledger.index.follower import Listener, Once
+from assay_ledger.index.listeners import Listener, Once
 from assay_ledger.index.publications import Publications
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.archive import Archive

@@ -182,6 +182,15 @@ class Chain:
         self.pace.saw(head.number)
         return head
 
+    @property
+    def turn(self) -> int:
+        """A number that is another one as soon as another node is asked."""
+        return 0 if self.pool is None else self.pool.turn
+
+    def refuse(self, turn: int, why: str) -> bool:
+        """Asks the node of a turn no more; False where there is no other that may be asked."""
+        return self.pool is not None and self.pool.refuse(turn, why)
+
     def newest(self) -> BlockData:
         """The newest block as the node gives it."""
         block = self.read(lambda: checked_block(self.w3.eth.get_block("latest")))
@@ -208,19 +217,22 @@ class Chain:
         """What a transaction was sent with."""
         return self.read(lambda: bytes(HexBytes(self.w3.eth.get_transaction(HexBytes(transaction))["input"])))
 
-    def ask(self, query: Query[T], *, sender: Address | str | None = None) -> T:
-        """The result of a view function. What does not decode is an UnavailableError (RpcError)."""
-        return self.read(lambda: query.decode(self._result(query.to, query.data, sender)), query.data[:4])
+    def ask(self, query: Query[T], *, sender: Address | str | None = None, at: int | None = None) -> T:
+        """The result of a view function, in block `at`, in the newest if None.
+
+        What does not decode is an UnavailableError (RpcError).
+        """
+        return self.read(lambda: query.decode(self._result(query.to, query.data, sender, at)), query.data[:4])
 
     def simulate(self, call: Call, *, sender: Address | str) -> bytes:
         """What a call that changes the chain would return. Raises RejectedError where it would be refused."""
         return self.read(lambda: self._result(call.to, call.data, sender), call.data[:4])
 
-    def _result(self, to: Address, data: bytes, sender: Address | str | None) -> bytes:
+    def _result(self, to: Address, data: bytes, sender: Address | str | None, at: int | None = None) -> bytes:
         params: TxParams = {"to": to_checksum_address(to), "data": data}
         if sender is not None:
             params["from"] = to_checksum_address(sender)
-        return bytes(self.w3.eth.call(params))
+        return bytes(self.w3.eth.call(params, "latest" if at is None else at))
 
     def events(self, search: Search[E], first: int, last: int | None = None) -> list[Logged[E]]:
         """The events that a search finds from block `first` to block `last`, the newest if None, oldest first."""

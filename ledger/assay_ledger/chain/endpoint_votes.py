@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
+
+from web3.exceptions import Web3RPCError
 
 FINAL_BEHIND: Final = 64
 """Blocks, where nodes know no `finalized`: two epochs of Ethereum."""
@@ -60,3 +62,17 @@ def is_left_behind(node: E, before: Mapping[E, int], heads: Mapping[E, int]) -> 
         return False
     gone_on = [other for other in others if heads[other] > max(own, before.get(other, heads[other]))]
     return 2 * len(gone_on) >= len(heads)
+
+
+def lags(why: str) -> Web3RPCError:
+    """The error of a node that is behind."""
+    said = f"unknown block: {why}"
+    return Web3RPCError(said, rpc_response={"error": {"code": -32000, "message": said}})
+
+
+def block_hash(block: Any) -> str:
+    """The hash of a block as a node gave it. Raises TypeError, KeyError or ValueError."""
+    found = str(block["hash"]).lower()
+    if len(bytes.fromhex(found.removeprefix("0x"))) != 32:
+        raise ValueError(f"{found[:80]} is no hash")
+    return found

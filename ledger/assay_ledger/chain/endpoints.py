@@ -22,7 +22,15 @@ from web3.types import RPCEndpoint, RPCResponse
 
 from assay.protocol.errors import UnavailableError
 from assay_ledger.chain.answers import Failure, failure_of, is_revert, reason, redacted, retry_after, without_keys
-from assay_ledger.chain.endpoint_votes import FINAL_BEHIND, believed_hash, final_heights, is_left_behind, lacking
+from assay_ledger.chain.endpoint_votes import (
+    FINAL_BEHIND,
+    believed_hash,
+    block_hash,
+    final_heights,
+    is_left_behind,
+    lacking,
+    lags,
+)
 from assay_ledger.chain.quota import Quota
 from assay_ledger.chain.rpc import NONSENSE, NodeProvider, RequestListener, provider
 
@@ -109,6 +117,8 @@ class EndpointPool(BaseProvider):
         ]
         self._lock = threading.RLock()
         self._current: Endpoint | None = None
+        self.turn = 0
+        """Grows whenever another node is asked than before."""
         self._used = threading.local()
         self._chain: tuple[int, str] | None = None
         """Number and hash of the first block, as the first node said that was asked."""
@@ -166,6 +176,14 @@ class EndpointPool(BaseProvider):
         if endpoint is not None and failure_of(error) in (Failure.NONSENSE, Failure.LAGGING):
             self._used.endpoint = None
             self._rest(endpoint, error)
+
+    def refuse(self, turn: int, why: str) -> bool:
+        """Asks the node of a turn no more, whose answers are not whole; False where it is the last one."""
+        with self._lock:
+            is_last = sum(not e.is_dropped for e in self._endpoints) == 1
+            if turn == self.turn and self._current is not None and not is_last:
+                self._drop(self._current, why)
+            return not is_last
 
     def survey(self) -> list[EndpointStanding]:
         """What each node is good for now; asks all of them."""
@@ -228,17 +246,18 @@ class EndpointPool(BaseProvider):
             if self._current is not endpoint:
                 self._probe(endpoint)
                 self._current = endpoint
+                self.turn += 1
                 _LOG.info("the node at %s is asked", endpoint.place)
             if self._clock() - self._compared_at >= COMPARED_S:
                 self._compare()
             if self._current is not endpoint:
-                raise _lags(endpoint.why)
+                raise lags(endpoint.why)
 
     def _probe(self, endpoint: Endpoint) -> None:
         """Attacks: an endpoint of another chain, where our transactions mean something else; one that is behind, in
         which what was seen has not happened yet; one with a history of its own."""
         number = int(self._quick(endpoint, "eth_chainId"), 16)
-        first = _hash(self._quick(endpoint, "eth_getBlockByNumber", "0x0", False))
+        first = block_hash(self._quick(endpoint, "eth_getBlockByNumber", "0x0", False))
         with self._lock:
             if self._chain is None:
                 self._chain = number, first
@@ -247,8 +266,8 @@ class EndpointPool(BaseProvider):
                 raise OSError(endpoint.why)
         if self._final is not None:
             block = self._quick(endpoint, "eth_getBlockByNumber", hex(self._final[0]), False)
-            if block is not None and _hash(block) != self._final[1]:
-                self._drop(endpoint, f"its block {self._final[0]}, which is final, is {_hash(block)}")
+            if block is not None and block_hash(block) != self._final[1]:
+                self._drop(endpoint, f"its block {self._final[0]}, which is final, is {block_hash(block)}")
                 raise OSError(endpoint.why)
         head = self._quick(endpoint, "eth_getBlockByNumber", "latest", False)
         if (error := self._behind(endpoint, int(head["number"], 16))) is not None:
@@ -272,14 +291,14 @@ class EndpointPool(BaseProvider):
                 ahead = [other for other in heads if heads[other] > heads[current]]
                 self._seen_by = min(ahead, key=lambda other: heads[other])
                 self._seen, self._seen_at = heads[self._seen_by], self._clock()
-                self._rest(current, _lags(f"{current.place} shows nothing newer than {heads[current]}, others do"))
+                self._rest(current, lags(f"{current.place} shows nothing newer than {heads[current]}, others do"))
 
     def _compare_at(self, number: int, heads: dict[Endpoint, int]) -> None:
         said = dict[Endpoint, str | None]()
         for endpoint in [e for e in heads if not e.is_dropped]:
             try:
                 block = self._quick(endpoint, "eth_getBlockByNumber", hex(number), False)
-                said[endpoint] = None if block is None else _hash(block)
+                said[endpoint] = None if block is None else block_hash(block)
             except _FAILED as error:
                 _LOG.debug("%s has no block %d: %s", endpoint.place, number, reason(error))
         found = {endpoint: hash_ for endpoint, hash_ in said.items() if hash_ is not None}
@@ -376,19 +395,6 @@ class EndpointPool(BaseProvider):
             now = self._clock()
             is_others = self._seen_by is not None and self._seen_by is not endpoint
             if is_others and number < self._seen and now - self._seen_at < SEEN_FOR_S:
-                return _lags(f"{endpoint.place} is at {number}, {self._seen} was seen")
+                return lags(f"{endpoint.place} is at {number}, {self._seen} was seen")
             self._seen, self._seen_at, self._seen_by = number, now, endpoint
             return None
-
-
-def _lags(why: str) -> Web3RPCError:
-    said = f"unknown block: {why}"
-    return Web3RPCError(said, rpc_response={"error": {"code": -32000, "message": said}})
-
-
-def _hash(block: Any) -> str:
-    """The hash of a block as a node gave it. Raises TypeError, KeyError or ValueError."""
-    found = str(block["hash"]).lower()
-    if len(bytes.fromhex(found.removeprefix("0x"))) != 32:
-        raise ValueError(f"{found[:80]} is no hash")
-    return found

@@ -7,10 +7,10 @@ leave out what they do not have yet, without a word; so the newest blocks are as
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 from typing import Any, Final, cast
 
 from eth_utils.address import to_checksum_address
@@ -23,6 +23,7 @@ from assay_ledger.contract import Contract, Event, Logged
 from assay_ledger.index.games import BLOCKS_PER_QUERY
 from assay_ledger.index.kept_blocks import KeptBlock, RowsDamaged, RowsUnusable, blocks_of, logs_of, numbered
 from assay_ledger.index.kept_events import SETTLED, KeptEvents
+from assay_ledger.index.listeners import Listener, ListenerFailed
 
 TIMES_KEPT: Final = 64
 """Blocks whose times are remembered: events of a block come together."""
@@ -30,33 +31,22 @@ TIMES_KEPT: Final = 64
 TAIL: Final = 4
 """Blocks that are read by hash: as many as nodes behind one URL are apart. Each but the first costs two requests."""
 
+REFUSED_S: Final = 60.0
+"""So long a node that left events out is not read from the first block again, where there is no other."""
+
 NEVER_TOLD: Final = 1 << 62
 """A block that nobody reaches: who has no listeners needs no event of the past."""
-
-Listener = Callable[[str, Logged[Event]], None]
 
 
 def _nothing() -> None:
     """Nobody keeps anything of its own."""
 
 
-class ListenerFailed(Exception):
-    """A listener raised what is its cause, which says nothing about the node."""
+class HistoryMissing(UnavailableError):
+    """A node's searches leave events out that the contracts count."""
 
-
-class Once:
-    """Tells a listener every event once, however often blocks are read, and though its transaction is mined again."""
-
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-        self._told: set[bytes] = set()
-        """A hash of each, 32 bytes."""
-
-    def __call__(self, contract: str, found: Logged[Event]) -> None:
-        told = sha256(repr((contract, found.transaction, found.event)).encode()).digest()
-        if told not in self._told:
-            self._told.add(told)
-            self._listener(contract, found)
+    code = "HistoryMissing"
+    remedy = "Nothing of it was kept. Name a node that has the logs of all blocks since the run began, as your own has."
 
 
 class Follower(ABC):
@@ -71,11 +61,13 @@ class Follower(ABC):
         restarted: Callable[[], None] = _nothing,
         kept: KeptEvents | None = None,
         told_from: int = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`listeners` are told every event, with the name of its contract; `restarted` is called when what they were
         told may be of blocks that are gone, before the first event comes again. Who keeps nothing is told once by
         `Once`. `kept`: what was read before, and is read from there. `told_from`: the first block whose events all
-        listeners need; of earlier ones a state that is kept may take the place."""
+        listeners need; of earlier ones a state that is kept may take the place. `clock` gives seconds that never run
+        back."""
         self.chain = chain
         self._first_block = first_block
         self._listeners = tuple(listeners)
@@ -97,6 +89,15 @@ class Follower(ABC):
         self._last: tuple[int, bytes] | None = None
         """Number and hash of the last block read."""
         self._is_applying = False
+        self._clock = clock
+        self._refused: tuple[float, HistoryMissing] | None = None
+        """Until when a node that leaves events out is not asked, and what was wrong."""
+        self._has_rows = False
+        """Whether what was kept is part of what was made of all events."""
+        self._read_since = chain.turn
+        """The turn of nodes in which the reading began."""
+        self._compared: int | None = None
+        """That in which what came of all events was compared with what the contracts count."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -109,6 +110,14 @@ class Follower(ABC):
     @abstractmethod
     def reached(self, head: Head) -> None:
         """Everything up to this head was applied."""
+
+    def left_out(self) -> str:
+        """What the contracts count at the head and the events that were applied do not tell, in words, or nothing."""
+        return ""
+
+    def left_out_of_logs(self) -> str:
+        """The same, of logs from which nothing could be made."""
+        return ""
 
     def freeze(self) -> bytes | None:
         """What was made of all events, for `thaw`; None where that cannot be kept."""
@@ -125,10 +134,12 @@ class Follower(ABC):
     def follow(self) -> None:
         """Applies what is new: one request while there is no new block, two after each, and two for each more in TAIL.
 
-        Raises UnavailableError, and what a listener raises. What a node did not answer, or answered without sense, or
-        a listener did not take, in the middle of some blocks leaves nothing half read: it begins again from the first,
-        or from what is kept. A database of kept events that fails is said once, and stops nothing.
+        Raises UnavailableError (HistoryMissing), and what a listener raises. What a node did not answer, or answered
+        without sense, or a listener did not take, in the middle of some blocks leaves nothing half read: it begins
+        again from the first, or from what is kept. A database that fails is said once, and stops nothing.
         """
+        if self._refused is not None and self._clock() < self._refused[0]:
+            raise self._refused[1]
         try:
             self._follow_from_rows()
         except ListenerFailed as failed:
@@ -140,7 +151,12 @@ class Follower(ABC):
             if self._is_applying and self._failed:
                 self._without_rows(RowsDamaged("The kept events make no sense with what the chain says now."))
             self._failed = self._is_applying
+            is_of_logs, turn = self._is_applying and self._is_of_one_node(), self._read_since
             self._restart()
+            if is_of_logs and (left_out := self.left_out_of_logs()):
+                self._refuse(turn, left_out)
+                self.follow()
+                return
             raise UnavailableError(
                 f"The node's blocks or events make no sense together ({type(error).__name__}: {error}).",
                 code="RpcError",
@@ -185,6 +201,7 @@ class Follower(ABC):
 
     def _restart(self) -> None:
         self._next, self._last, self._is_applying = self._first_block, None, False
+        self._has_rows, self._read_since, self._compared = False, self.chain.turn, None
         if self._kept is not None:
             self._kept.let_go()
         self.begin()
@@ -206,7 +223,10 @@ class Follower(ABC):
         if self._kept is not None:
             self._kept.hold(newest)
             self._confirm(number)
+        if self._is_whole():
             self._freeze(at_head=True)
+        else:
+            self._follow()
 
     def _read(self, head: BlockData) -> list[KeptBlock]:
         """Asks for everything from the next block to the head, and applies it; the newest blocks, to be kept."""
@@ -220,6 +240,7 @@ class Follower(ABC):
             # Whatever a node may fail at comes before the state changes: what is applied is held, without a gap.
             blocks = self._blocks(logs)
             self._apply_all(logs, high)
+            self._compared = None if low <= settled else self._compared
             if self._kept is not None:
                 self._kept.hold(blocks, None if high <= settled else (low, high))
                 self._freeze(at_head=high == settled)
@@ -229,6 +250,47 @@ class Follower(ABC):
         newest = [block for at, logs in by_hash for block in self._blocks(logs) or [KeptBlock(*at)]]
         self._apply_all([log for _, logs in by_hash for log in logs], number)
         return newest
+
+    # --- whether it is all
+
+    def _is_whole(self) -> bool:
+        """Whether what was made of all events is as much as the contracts count in the newest block, asked once for
+        each node and after every reading of deep blocks; if not, it begins again. Raises HistoryMissing.
+
+        Attack: a node that has removed old blocks, or hides them, finds no events in them and says no word; who
+        believes it takes no part in what it hides, and keeps less than there is for ever.
+        """
+        turn = self.chain.turn
+        if self._compared == turn:
+            return True
+        left_out = self.left_out()
+        if not left_out:
+            self._compared = turn
+            return True
+        assert self._last is not None
+        number, hash_ = self._last
+        found = self.chain.read(lambda: self.chain.w3.eth.get_block(number))
+        if self.chain.turn != turn or bytes(found["hash"]) != hash_:
+            return True  # something else was counted; it is compared again
+        is_of_one = self._is_of_one_node()
+        self._without_rows(RowsDamaged(f"The kept events are not all that the run's contracts count ({left_out})."))
+        self._restart()
+        if is_of_one:
+            self._refuse(turn, left_out)
+        return False
+
+    def _is_of_one_node(self) -> bool:
+        """Whether everything that was applied was told by the node that is asked now."""
+        return not self._has_rows and self.chain.turn == self._read_since
+
+    def _refuse(self, turn: int, left_out: str) -> None:
+        """Asks a node no more; raises HistoryMissing where there is no other."""
+        why = f"its searches leave out events of the run ({left_out}): it seems to have removed old blocks"
+        if self.chain.refuse(turn, why):
+            return
+        error = HistoryMissing(f"The node at {self.chain.place} does not tell all of the run: {why}.")
+        self._refused = self._clock() + REFUSED_S, error
+        raise error
 
     # --- what is kept
 
@@ -247,7 +309,7 @@ class Follower(ABC):
         frozen = kept.frozen(self.version(), common[0]) if self._next == self._first_block else None
         if frozen is not None and frozen.number < self._told_from and self.thaw(frozen.body):
             self._next = frozen.number + 1
-        self._is_applying = True
+        self._is_applying = self._has_rows = True
         for block in kept.blocks(self._next - 1, common[0]):
             for log in logs_of(block, self._contracts):
                 self._apply(log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,10 +11,12 @@ from web3.types import LogReceipt
 
 from assay_ledger.chain.client import Head
 from assay_ledger.contract import Contract, Event, Logged
-from assay_ledger.index.follower import Follower, Listener
+from assay_ledger.index.follower import Follower
 from assay_ledger.index.kept_blocks import KeptName
 from assay_ledger.index.kept_events import open_kept, read_kept
+from assay_ledger.index.listeners import Listener
 from assay_ledger.rounds import frozen
+from assay_ledger.rounds.counted import left_out_of, left_out_of_logs
 from assay_ledger.rounds.fold import fold
 from assay_ledger.rounds.records import RunState
 from assay_ledger.rounds.run import Run
@@ -45,9 +48,10 @@ class RunIndex(Follower):
         restarted: Callable[[], None] = lambda: None,
         keeps: KeepsEvents | ReadsEvents | None = None,
         told_from: int = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`listeners`, `restarted`, `told_from`: see Follower. They are told of more contracts than the state needs
-        where `contracts` names them."""
+        """`listeners`, `restarted`, `told_from`, `clock`: see Follower. They are told of more contracts than the state
+        needs where `contracts` names them."""
         followed = run.contracts() if contracts is None else contracts
         kept = None
         if keeps is not None:
@@ -57,7 +61,7 @@ class RunIndex(Follower):
                 kept = open_kept(keeps.url, name_of(keeps.reader))
             else:
                 kept = read_kept(keeps.urls, chain_id, run.address, name_of)
-        super().__init__(run.chain, followed, run.first_block, listeners, restarted, kept, told_from)
+        super().__init__(run.chain, followed, run.first_block, listeners, restarted, kept, told_from, clock)
         self.run = run
         self.begin()
 
@@ -73,6 +77,14 @@ class RunIndex(Follower):
     def apply(self, found: Logged[Event], log: LogReceipt) -> None:
         """See Follower."""
         fold(self.state, found.event, self.time_of(log), found.transaction)
+
+    def left_out(self) -> str:
+        """See Follower."""
+        return left_out_of(self.state, self.run)
+
+    def left_out_of_logs(self) -> str:
+        """See Follower."""
+        return left_out_of_logs(self.run)
 
     def freeze(self) -> bytes | None:
         """See Follower."""

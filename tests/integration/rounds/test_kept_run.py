@@ -12,29 +12,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from eth_account import Account
-from eth_account.signers.local import LocalAccount
 
 from assay.cli.common import events_kept, sight
 from assay.cli.service import EXPLORER
 from assay.explorer import serve
 from assay.explorer.reader import RunReader
-from assay.protocol.digests import keccak
 from assay.settings import Settings
-from assay.sponsor.launching import deposit, stake_of
-from assay_ledger.chain.client import Chain, address_of
+from assay_ledger.chain.client import Chain
 from assay_ledger.index import kept_events
 from assay_ledger.index.event_rows import EventRows
-from assay_ledger.index.kept_blocks import KeptName
 from assay_ledger.index.kept_events import SETTLED
 from assay_ledger.rounds.index import KeepsEvents, RunIndex
 from assay_ledger.rounds.run import Run
-from tests.harness.actors.whole_run import WholeRun, new_whole_run
-from tests.harness.actors.world import ETHER, SharedChain, actors_artifacts
+from tests.harness.actors.kept_run import KeptRun, told
+from tests.harness.actors.whole_run import new_whole_run
+from tests.harness.actors.world import SharedChain, actors_artifacts
 from tests.harness.browser import wait_for
 from tests.harness.providers import ProviderNode
-
-DEEP = hex(3 * SETTLED)
 
 
 @pytest.fixture(scope="module")
@@ -43,54 +37,6 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedChain]:
         stage = SharedChain()
         yield stage
         stage.close()
-
-
-class KeptRun:
-    """A run, and indexes of it that keep what they read."""
-
-    def __init__(self, made: WholeRun, folder: Path) -> None:
-        self.made, self.chain, self.run = made, made.chain, made.run
-        self.keeps = KeepsEvents(f"sqlite:///{folder / 'events.sqlite'}", "tests")
-
-    def enrol(self) -> LocalAccount:
-        """Somebody takes a seat and registers a ticket."""
-        account, stake = Account.create(), stake_of(self.run.charter, seats=1, tickets=1)
-        self.chain.transfer(self.made.stage.sponsor, account.address, 10 * ETHER)
-        self.chain.send(account, self.run.token.mint(address_of(account), stake))
-        deposit(self.chain, account, self.run, stake)
-        self.chain.send(account, self.run.tenures.join())
-        self.chain.send(account, self.run.tickets.register(keccak(account.key)))
-        return account
-
-    def settle(self) -> None:
-        """What happened lies deep now."""
-        self.chain.rpc("anvil_mine", DEEP)
-
-    def start(self) -> RunIndex:
-        """An index that starts, whose state must be that of one that reads the chain alone."""
-        index, fresh = RunIndex(self.run, keeps=self.keeps), RunIndex(self.run)
-        same = told(index), told(fresh)
-        assert same[0] == same[1]
-        return index
-
-    def rows(self) -> int:
-        """The newest block that is kept."""
-        run = self.run
-        rows = EventRows(
-            self.keeps.url, KeptName.of(run.chain.chain_id, run.address, run.first_block, run.contracts(), "tests")
-        )
-        try:
-            return rows.top
-        finally:
-            rows.close()
-
-
-def told(index: RunIndex) -> tuple[object, ...]:
-    """What the events of seats, tickets and money say at the newest head."""
-    state = index.sync()
-    books = state.books
-    seats = books.tenures.tenures, sorted(books.tenures.free), books.tenures.fresh
-    return *seats, books.registry.tickets, books.registry.anchors, state.money, state.head, books.now
 
 
 @pytest.fixture
