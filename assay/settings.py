@@ -22,6 +22,7 @@ from assay.protocol.types import Address, Digest
 ENVIRONMENT: Final = {
     "rpc_url": "ETH_RPC_URL",
     "rpc_per_second": "ASSAY_RPC_PER_SECOND",
+    "ws_url": "ASSAY_WS_URL",
     "store": "ASSAY_STORE",
     "run": "ASSAY_RUN",
     "keys_dir": "ASSAY_KEYS_DIR",
@@ -59,6 +60,11 @@ class Settings(BaseModel):
     )
     rpc_per_second: float = Field(
         0.0, ge=0, le=1e6, allow_inf_nan=False, description="most requests per second to one RPC URL; 0 for any number"
+    )
+    ws_url: str | None = Field(
+        None,
+        pattern=r"^wss?://[^\s]+$",
+        description="WebSocket of a node of the chain that announces new blocks, beside the RPC URL",
     )
     store: str | None = Field(
         None,

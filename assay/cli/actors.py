@@ -26,7 +26,7 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.options import EVENTS, KEY, RELAYS, SHOWN, STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.options import EVENTS, HEADS, KEY, RELAYS, SHOWN, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.showing import Showing, showing
 from assay.cli.sponsors import check_sponsor
 from assay.cli.standby import stand_by
@@ -66,7 +66,7 @@ AuditCheatOption = Annotated[str, typer.Option(help="Audit falsely in this way."
 
 
 @solver.command("start", epilog=EXAMPLE.format(role="solver"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *SHOWN, "data_dir", "allow_code", "sponsor")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *HEADS, *SHOWN, "data_dir", "allow_code", "sponsor")
 def start_solver(
     settings: Settings,
     deposit: DepositOption = None,
@@ -83,7 +83,7 @@ def start_solver(
 
 
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *SHOWN, "data_dir", "allow_code", "sponsor")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *HEADS, *SHOWN, "data_dir", "allow_code", "sponsor")
 def start_verifier(
     settings: Settings,
     tickets: TicketsOption = 1,
@@ -98,7 +98,7 @@ def start_verifier(
 
 
 @whistleblower.command("start", epilog=EXAMPLE.format(role="whistleblower"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *SHOWN, "data_dir", "allow_code", "sponsor")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *HEADS, *SHOWN, "data_dir", "allow_code", "sponsor")
 def start_whistleblower(
     settings: Settings,
     tickets: TicketsOption = 1,
@@ -122,7 +122,7 @@ def _serve_auditor(
 
 
 @solver.command("leave", epilog=EXAMPLE_LEAVE.format(role="solver"))
-@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, "data_dir", "allow_code")
+@with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *HEADS, "data_dir", "allow_code")
 def leave_solver(settings: Settings, as_json: JsonOption = False, _device: DeviceOption = None) -> None:
     """Give the seat up once that costs no fee, do what is still owed, and get both locks back."""
     _serve(settings, "solver", lambda: acting.load_solver("none"), acting.bring_nothing, leave=True, as_json=as_json)
@@ -131,7 +131,7 @@ def leave_solver(settings: Settings, as_json: JsonOption = False, _device: Devic
 def _leave_of(role: str) -> Callable[..., None]:
     """The command by which an auditor leaves."""
 
-    @with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, "data_dir", "allow_code")
+    @with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *HEADS, "data_dir", "allow_code")
     def leave(settings: Settings, as_json: JsonOption = False, _device: DeviceOption = None) -> None:
         """Retire all tickets, answer what they are still called for, and get their stakes back."""
         load = partial(acting.load_auditor, "none", 1, reports=role == "whistleblower")
@@ -230,6 +230,7 @@ def _act(
     as_json: bool,
 ) -> None:
     from assay_ledger.agents.heartbeat import HeartbeatWriter
+    from assay_ledger.chain.announced import announced
     from assay_ledger.deployment.places import beacon_name
     from assay_ledger.processes.turns import take_long_turns
 
@@ -263,7 +264,7 @@ def _act(
         )
         agent.leaving = leave
         shown.watch(agent)
-        with live:
+        with live, announced(run.chain, settings.ws_url):
             agent.run(stop)
     # Whatever the signal was, and whoever sent it: a service must not take a role that was ended in the middle of a
     # game, by a guard of the machine's memory say, for one that has nothing left to do.

@@ -75,7 +75,7 @@ def configure_log(settings: Settings) -> None:
     """The log of a command that serves, in the form that the settings name; what only we should know stays out."""
     from assay.observing import logs
 
-    given = filter(None, (settings.rpc_url, settings.store, settings.index_url, settings.signer))
+    given = filter(None, (settings.rpc_url, settings.ws_url, settings.store, settings.index_url, settings.signer))
     for url in (one for several in given for one in several.split(",")):
         if "://" in url:
             logs.hide_url(url)

@@ -29,6 +29,7 @@ RUN: Final = (*CHAIN, "run")
 STORED_RUN: Final = (*CHAIN, "store", "run")
 RELAYS: Final = ("drand_relays",)
 EVENTS: Final = ("index_url",)
+HEADS: Final = ("ws_url",)
 SHOWN: Final = ("metrics", "log_format")
 KEY: Final = ("key", "keys_dir", "password_file", "signer")
 
@@ -56,6 +57,14 @@ _OPTIONS: Final[dict[str, Any]] = {
             "--rpc-url",
             metavar="URL",
             help="RPC URL of the chain; again, or with commas between, for more nodes of it [ETH_RPC_URL].",
+        ),
+    ],
+    "ws_url": Annotated[
+        str | None,
+        typer.Option(
+            "--ws-url",
+            metavar="URL",
+            help="WebSocket of a node that announces new blocks, beside the RPC URL [ASSAY_WS_URL].",
         ),
     ],
     "store": Annotated[

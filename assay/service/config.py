@@ -18,7 +18,7 @@ MOST_ROLES: Final = 64
 
 Role = Literal["solver", "verifier", "whistleblower", "explorer"]
 
-_SHARED: Final = ("rpc_url", "store", "run", "keys_dir", "allow_code", "tip_floor", "drand_relays", "signer")
+_SHARED: Final = ("rpc_url", "ws_url", "store", "run", "keys_dir", "allow_code", "tip_floor", "drand_relays", "signer")
 """Settings that all roles may have in common, and each of its own."""
 
 _NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}$"
@@ -39,6 +39,7 @@ class Common(_ServiceTable):
     """What a role takes where it does not say otherwise; see Settings."""
 
     rpc_url: str | None = None
+    ws_url: str | None = None
     store: str | None = None
     run: str | None = None
     keys_dir: Path | None = None

@@ -226,7 +226,7 @@ class ActorLoop(ABC, Generic[V, A]):
                     if self._resting is Activity.DONE:
                         return
                     if not acted:
-                        stop.wait(self.chain.pace.period)
+                        self.chain.pace.wait(self.chain.pace.period, stop.is_set)
             finally:
                 self.heartbeat_writer.report(self._seen.number, Activity.DONE, None, "stopped")
                 self.close()

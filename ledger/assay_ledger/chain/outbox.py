@@ -209,7 +209,7 @@ class _Sending:
                 self.look_after(self.nonces.market())
             if self.clock() >= end:
                 return
-            time.sleep(min(look, pace.period, max(0.0, end - self.clock())))
+            pace.wait(min(look, pace.period, max(0.0, end - self.clock())))
             look *= 2
 
     def collect(self) -> list[int]:
