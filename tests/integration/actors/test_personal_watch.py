@@ -1,0 +1,139 @@
+"""What `assay watch` tells of one address in a run that real actors play: each notice as it begins, and as it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from assay.watchdog.alarms import AlarmKind, Standing, changes
+from assay.watchdog.looking import WatchOptions
+from assay.watchdog.personal import SILENT_S, PersonalWatch
+from assay.watchdog.webhooks import WatchedPlace, notice_of
+from assay_ledger.chain.client import Chain
+from assay_ledger.rounds.run import Run
+from assay_ledger.store.blobs import BlobStore, open_store
+from tests.harness.actors.disputed import Puppet, again, aside, is_judged
+from tests.harness.actors.whole_run import WholeRun
+from tests.harness.actors.world import ETHER
+
+pytestmark = pytest.mark.long
+
+
+@dataclass
+class Watched:
+    """A watch for one address, as the command keeps one, and every notice so far."""
+
+    made: WholeRun
+    name: str
+    store: BlobStore | None = None
+    now: float = 1000.0
+    standing: Standing = field(default_factory=dict)
+    told: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        made, who = self.made, self.made.address(self.name)
+        run = Run(Chain(made.chain.url), made.run.address, made.run.first_block)
+        options = WatchOptions(frozenset({who}))
+        self.dog = PersonalWatch(run, who, self.store, ETHER, options=options, clock=lambda: self.now)
+        self.place = WatchedPlace("0x" + run.address.hex(), "0x" + who.hex())
+
+    def look(self) -> set[AlarmKind]:
+        """What stands now; what began or ended is told."""
+        after = dict(self.dog.look())
+        self.told += [notice_of(self.place, a, raised, *self.dog.head) for raised, a in changes(self.standing, after)]
+        self.standing = after
+        return {kind for kind, _ in after}
+
+    def states(self, kind: AlarmKind) -> list[str]:
+        """What was told of a kind, in order."""
+        return [notice["state"] for notice in self.told if notice["kind"] == kind]
+
+
+def tenure_of(made: WholeRun, name: str) -> int:
+    held = made.view.books.tenures.tenures
+    return next(number for number, tenure in held.items() if tenure.holder == made.address(name))
+
+
+def test_who_is_challenged_and_convicted_is_told_each_once(disputed: WholeRun) -> None:
+    with aside(disputed):
+        watched = Watched(disputed, "mallory")
+        assert watched.look() == set()
+
+        def is_over(view: Any) -> bool:
+            watched.look()
+            return is_judged(view)
+
+        disputed.settle(is_over)
+        watched.look()
+        about = {notice["about"]: notice for notice in watched.told if notice["kind"] == AlarmKind.CHALLENGED}
+        assert list(about) == ["game 1"] and watched.states(AlarmKind.CHALLENGED) == ["raised", "cleared"]
+        assert "round 0" in about["game 1"]["text"] and about["game 1"]["figures"]["deadline"] > 0
+        assert watched.states(AlarmKind.STAKE_AT_RISK)[0] == "raised"
+        assert watched.states(AlarmKind.HONEST_LOST) == watched.states(AlarmKind.CONVICTED) == ["raised"]
+        assert (AlarmKind.CONVICTED, f"tenure {tenure_of(disputed, 'mallory')}") in watched.standing
+
+
+def test_whoever_lets_a_clock_run_out_is_told_before_and_after(disputed: WholeRun) -> None:
+    with aside(disputed):
+        watched, puppet, chain, run = Watched(disputed, "ada"), Puppet(disputed), disputed.chain, disputed.run
+        game_id = puppet.challenge()
+        # Its process is down.
+        assert watched.look() == {AlarmKind.CHALLENGED, AlarmKind.STAKE_AT_RISK}
+        deadline = run.games.game(game_id).state.deadline
+        for at, kind in ((deadline - 60, AlarmKind.DEADLINE_NEAR), (deadline + 1, AlarmKind.DEADLINE_MISSED)):
+            chain.rpc("evm_mine", hex(at))
+            assert watched.look() == {AlarmKind.CHALLENGED, AlarmKind.STAKE_AT_RISK, kind}
+        chain.send(disputed.stage.sponsor, run.game.timeout(game_id))
+        assert watched.look() == {AlarmKind.CONVICTED, AlarmKind.HONEST_LOST}
+        for kind in (AlarmKind.CHALLENGED, AlarmKind.STAKE_AT_RISK, AlarmKind.DEADLINE_NEAR, AlarmKind.DEADLINE_MISSED):
+            assert watched.states(kind) == ["raised", "cleared"]
+
+
+def test_a_call_that_is_not_answered_and_an_epoch_that_nobody_closes_are_told(disputed: WholeRun) -> None:
+    with aside(disputed):
+        watched, chain = Watched(disputed, "vera"), disputed.chain
+
+        def is_called(view: Any) -> bool:
+            number = len(view.epochs) - 1
+            epoch = view.epochs[number]
+            mine = [ticket for ticket, _ in view.tickets_of(disputed.address("vera"))]
+            return epoch.seed is not None and any(view.is_called(ticket, number) for ticket in mine)
+
+        view = disputed.settle(is_called)
+        epoch, delay = view.epochs[-1], view.charter.chain.inclusion_delay
+        assert not watched.look() & {AlarmKind.DUTY_DUE, AlarmKind.DEADLINE_MISSED, AlarmKind.EPOCH_OVERDUE}
+        # Everybody is away.
+        for at, kinds in (
+            (epoch.deadline - 1, {AlarmKind.DUTY_DUE}),
+            (epoch.deadline + 1, {AlarmKind.DEADLINE_MISSED}),
+            (epoch.deadline + delay + 1, {AlarmKind.DEADLINE_MISSED, AlarmKind.EPOCH_OVERDUE}),
+        ):
+            chain.rpc("evm_mine", hex(at))
+            assert watched.look() == kinds
+        assert watched.states(AlarmKind.DUTY_DUE) == ["raised", "cleared"]
+
+
+def test_a_process_that_is_silent_and_a_store_that_is_gone_are_told(
+    disputed: WholeRun, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("beats") / "store"
+    store = open_store(folder)
+    with aside(disputed):
+        ada = again(disputed, "ada", store=store)
+        watched = Watched(disputed, "ada", store)
+        ada.step()
+        assert watched.look() == set()
+        watched.now += SILENT_S
+        assert watched.look() == set()
+        watched.now += 1
+        assert watched.look() == {AlarmKind.PROCESS_SILENT}
+        gone = folder.with_name("gone")
+        folder.rename(gone)
+        folder.write_bytes(b"")
+        assert AlarmKind.STORE_DARK in watched.look()
+        folder.unlink()
+        gone.rename(folder)
+        assert AlarmKind.STORE_DARK not in watched.look()
+        assert watched.states(AlarmKind.STORE_DARK) == ["raised", "cleared"]
