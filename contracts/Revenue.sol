@@ -5,7 +5,9 @@ import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {ReentrancyGuard} from "@openzeppelin/contracts/utils/ReentrancyGuard.sol";
 import {IRevenue} from "./interfaces/IRevenue.sol";
+import {RunModules} from "./interfaces/IRoundTerms.sol";
 import {IRunCharter} from "./interfaces/IRunCharter.sol";
+import {IVault} from "./interfaces/IVault.sol";
 
 /// @title Revenue: deposits stream to the holders of shares
 /// @notice A deposit joins the bucket of the next week and streams linearly over the four weeks that follow; a running stream never changes, so a
@@ -33,6 +35,7 @@ contract Revenue is IRevenue, ReentrancyGuard {
 
     IRunCharter public immutable charter;
     IERC20 private immutable _shares;
+    IVault private immutable _vault;
 
     address[] private _tokens; // at most 4
     mapping(address token => bool) public isListed;
@@ -43,8 +46,9 @@ contract Revenue is IRevenue, ReentrancyGuard {
     mapping(address token => mapping(address owner => uint256)) private _owed;
 
     constructor(IRunCharter charter_) {
+        RunModules memory modules = charter_.roundModules();
         charter = charter_;
-        _shares = IERC20(charter_.roundModules().shares);
+        (_shares, _vault) = (IERC20(modules.shares), IVault(modules.vault));
         _tokens = charter_.runTerms().revenueTokens;
         for (uint256 i = 0; i < _tokens.length; ++i) {
             isListed[_tokens[i]] = true;
@@ -69,15 +73,24 @@ contract Revenue is IRevenue, ReentrancyGuard {
     }
 
     /// @inheritdoc IRevenue
-    function claim(address token) external nonReentrant returns (uint256 amount) {
+    function claim(address token) external returns (uint256) {
+        return claimFor(token, msg.sender);
+    }
+
+    /// @inheritdoc IRevenue
+    function claimFor(address token, address owner) public nonReentrant returns (uint256 amount) {
         if (!isListed[token]) revert TokenNotListed(token);
+        address to = _vault.payeeOf(owner);
+        // A contract that counts what it is sent is sent nothing that neither it nor its payee asked for.
+        if (msg.sender != owner && msg.sender != to) revert IVault.NotThePayee(owner, to, msg.sender);
         _book(token);
-        _settle(token, msg.sender);
-        amount = _owed[token][msg.sender];
-        if (amount == 0) revert NothingToClaim(token, msg.sender);
-        _owed[token][msg.sender] = 0;
-        IERC20(token).safeTransfer(msg.sender, amount);
-        emit Claimed(token, msg.sender, amount);
+        _settle(token, owner);
+        amount = _owed[token][owner];
+        if (amount == 0) revert NothingToClaim(token, owner);
+        _owed[token][owner] = 0;
+        // Attack: a thief of the owner's key takes what its shares have earned.
+        IERC20(token).safeTransfer(to, amount);
+        emit Claimed(token, owner, to, amount);
     }
 
     /// @inheritdoc IRevenue

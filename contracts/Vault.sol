@@ -42,6 +42,7 @@ contract Vault is IVault, ReentrancyGuard {
     address private immutable _locker7;
 
     mapping(address owner => uint256) public free;
+    mapping(address owner => address) private _payees; // zero: the owner itself
     mapping(address owner => Exit) private _exits;
     mapping(bytes32 id => Lock) private _locks;
     uint256 private _totalFree;
@@ -83,27 +84,46 @@ contract Vault is IVault, ReentrancyGuard {
     }
 
     /// @inheritdoc IVault
-    function requestExit(uint256 amount) external {
-        if (amount == 0) revert AmountZero();
-        _debit(msg.sender, amount);
-        Exit storage leaving = _exits[msg.sender];
-        leaving.amount += amount;
-        leaving.notBefore = uint64(block.timestamp) + exitDelay;
-        _totalExiting += amount;
-        emit ExitRequested(msg.sender, amount, leaving.notBefore);
+    function setPayee(address owner, address payee) external {
+        address current = payeeOf(owner);
+        // Attack: a thief of the owner's key names itself.
+        if (msg.sender != current) revert NotThePayee(owner, current, msg.sender);
+        if (payee == address(0) || payee == address(this) || payee == address(token) || payee == SINK) {
+            revert PayeeRefused(payee);
+        }
+        _payees[owner] = payee;
+        emit PayeeSet(owner, payee);
     }
 
     /// @inheritdoc IVault
-    function withdraw() external nonReentrant {
-        Exit memory leaving = _exits[msg.sender];
-        if (leaving.amount == 0) revert NothingExiting(msg.sender);
+    function requestExit(uint256 amount) external {
+        _requestExit(msg.sender, amount);
+    }
+
+    /// @inheritdoc IVault
+    function requestExitFor(address owner, uint256 amount) external {
+        address payee = payeeOf(owner);
+        if (msg.sender != payee) revert NotThePayee(owner, payee, msg.sender);
+        _requestExit(owner, amount);
+    }
+
+    /// @inheritdoc IVault
+    function withdraw() external {
+        withdrawFor(msg.sender);
+    }
+
+    /// @inheritdoc IVault
+    function withdrawFor(address owner) public nonReentrant {
+        Exit memory leaving = _exits[owner];
+        if (leaving.amount == 0) revert NothingExiting(owner);
         // Attack: exit in the middle of a dispute.
         if (block.timestamp <= leaving.notBefore) revert ExitTooEarly(block.timestamp, leaving.notBefore + 1);
         // Attack: a token that calls back in a transfer finds nothing left to withdraw.
-        delete _exits[msg.sender];
+        delete _exits[owner];
         _totalExiting -= leaving.amount;
-        token.safeTransfer(msg.sender, leaving.amount);
-        emit Withdrawn(msg.sender, leaving.amount);
+        address to = payeeOf(owner);
+        token.safeTransfer(to, leaving.amount);
+        emit Withdrawn(owner, to, leaving.amount);
     }
 
     /// @inheritdoc IVault
@@ -151,6 +171,12 @@ contract Vault is IVault, ReentrancyGuard {
     }
 
     /// @inheritdoc IVault
+    function payeeOf(address owner) public view returns (address) {
+        address named = _payees[owner];
+        return named == address(0) ? owner : named;
+    }
+
+    /// @inheritdoc IVault
     function exiting(address owner) external view returns (uint256 amount, uint64 notBefore) {
         Exit memory leaving = _exits[owner];
         return (leaving.amount, leaving.notBefore);
@@ -172,6 +198,21 @@ contract Vault is IVault, ReentrancyGuard {
         for (uint256 i = 0; i < lockers.length; ++i) {
             all[i] = lockers[i];
         }
+    }
+
+    function _requestExit(address owner, uint256 amount) private {
+        if (amount == 0) revert AmountZero();
+        Exit storage leaving = _exits[owner];
+        if (leaving.amount != 0) {
+            address payee = payeeOf(owner);
+            // Attack: a thief of the owner's key asks for a wei more, again and again, so that the delay never ends.
+            if (msg.sender != payee) revert NotThePayee(owner, payee, msg.sender);
+        }
+        _debit(owner, amount);
+        leaving.amount += amount;
+        leaving.notBefore = uint64(block.timestamp) + exitDelay;
+        _totalExiting += amount;
+        emit ExitRequested(owner, amount, leaving.notBefore);
     }
 
     /// @dev Takes from a lock; a lock that reaches zero is closed, so that no id keeps an owner without money.

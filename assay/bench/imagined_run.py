@@ -230,7 +230,7 @@ class _Story:
         yield self._tell("payments", paid)
         yield from self._paid(who, pay)
         yield from self._credited(name, who)
-        yield self._tell("grants", grants.Vested(name, who, self._terms.shares_per_unit))
+        yield self._tell("grants", grants.Vested(name, who, who, self._terms.shares_per_unit))
         minted = shares.Transfer(Address(bytes(20)), who, self._terms.shares_per_unit)
         yield self._tell("shares", minted)
 

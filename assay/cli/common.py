@@ -204,6 +204,21 @@ def parse_address(text: str) -> bytes:
     return value
 
 
+def parse_checked_address(text: str) -> bytes:
+    """The same of an address that is typed with its checksum: no letter may be wrong. Raises UsageError
+    (AddressInvalid, AddressUnchecked)."""
+    from eth_utils.address import is_checksum_address
+
+    value = parse_address(text)
+    if not is_checksum_address(text if text.startswith("0x") else "0x" + text):
+        raise UsageError(
+            f"The capital letters of {text} are no checksum of it (EIP-55).",
+            code="AddressUnchecked",
+            remedy="Copy the address as its wallet shows it: one wrong letter here cannot be put right later.",
+        )
+    return value
+
+
 def address_named(name: str, keys_dir: Path) -> Address:
     """The address of a key by its name, or as typed. Raises UsageError (AddressInvalid), ConfigError (KeyMissing)."""
     from assay.protocol.types import Address

@@ -13,13 +13,24 @@ from assay.cli.common import (
     confirm,
     open_round_run,
     parse_address,
+    parse_checked_address,
     print_batch,
     print_fields,
     print_json,
     talk,
     unlock_key,
 )
-from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, MultisigOption, WhoOption, YesOption, with_settings
+from assay.cli.options import (
+    KEY,
+    RUN,
+    DryRunOption,
+    ForOption,
+    JsonOption,
+    MultisigOption,
+    WhoOption,
+    YesOption,
+    with_settings,
+)
 from assay.cli.sponsors import check_sponsor
 from assay.durations import duration
 from assay.protocol.errors import FundsError, UsageError
@@ -27,6 +38,8 @@ from assay.protocol.types import Address, Digest, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
+    from eth_typing import ChecksumAddress
+
     from assay_ledger.chain.client import Chain
     from assay_ledger.chain.transaction_signer import TransactionSigner
     from assay_ledger.rounds.run import Run
@@ -76,45 +89,120 @@ def stake(
 def unstake(
     settings: Settings,
     amount: Amount,
+    owner: ForOption = None,
     multisig: MultisigOption = None,
     yes: YesOption = False,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask for free stake back; `withdraw` pays it after the exit delay."""
+    """Ask for free stake back; `withdraw` pays it after the exit delay. With --for as a withdrawal address."""
     wei = parse_amount(amount)
     the_run = open_round_run(settings)
+    vault, whose = the_run.vault, None if owner is None else Address(parse_address(owner))
+    call = vault.request_exit(wei) if whose is None else vault.request_exit_for(whose, wei)
     if multisig is not None:
-        what = f"Ask for {tokens(wei)} tokens of free stake back"
-        print_batch(the_run, multisig, what, [the_run.vault.request_exit(wei)])
+        print_batch(the_run, multisig, f"Ask for {tokens(wei)} tokens of free stake back", [call])
         return
     keys = unlock_key(settings)
-    account = keys.account
+    account, whose = keys.account, whose or keys.address
     exit_s = the_run.charter.timing.exit
     talk.print(f"{tokens(wei)} tokens can be withdrawn {duration(exit_s)} of chain time from now.")
     if dry_run:
         return
-    confirm(f"Take {tokens(wei)} tokens out of {account.address}'s stake?", yes=yes)
-    receipt = the_run.chain.send(account, the_run.vault.request_exit(wei))
-    leaving, not_before = the_run.chain.ask(the_run.vault.exiting(keys.address))
+    confirm(f"Take {tokens(wei)} tokens out of {checksummed(whose)}'s stake?", yes=yes)
+    receipt = the_run.chain.send(account, call)
+    leaving, not_before = the_run.chain.ask(vault.exiting(whose))
     _done({"leaving": leaving, "not_before": not_before}, receipt, as_json=as_json)
 
 
-@app.command("withdraw", epilog='Example: assay ledger withdraw --json  ->  {"held", "tx"}')
+@app.command("withdraw", epilog='Example: assay ledger withdraw --json  ->  {"held", "to", "tx"}')
 @with_settings(*RUN, *KEY)
-def withdraw(settings: Settings, multisig: MultisigOption = None, as_json: JsonOption = False) -> None:
-    """Pay out what `unstake` asked for, once its delay is over."""
+def withdraw(
+    settings: Settings, owner: ForOption = None, multisig: MultisigOption = None, as_json: JsonOption = False
+) -> None:
+    """Pay out what `unstake` asked for, once its delay is over. With --for anybody does it for anybody: what is paid
+    goes to its owner's withdrawal address, or to the owner."""
     the_run = open_round_run(settings)
+    vault, whose = the_run.vault, None if owner is None else Address(parse_address(owner))
+    call = vault.withdraw() if whose is None else vault.withdraw_for(whose)
     if multisig is not None:
-        print_batch(the_run, multisig, "Withdraw what was asked for", [the_run.vault.withdraw()])
+        print_batch(the_run, multisig, "Withdraw what was asked for", [call])
         return
     keys = unlock_key(settings)
-    account = keys.account
-    leaving, _ = the_run.chain.ask(the_run.vault.exiting(keys.address))
-    talk.print(f"withdraws {tokens(leaving)} tokens to {account.address}")
-    receipt = the_run.chain.send(account, the_run.vault.withdraw())
-    held = the_run.chain.ask(the_run.token.balance_of(keys.address))
-    _done({"held": held}, receipt, as_json=as_json)
+    account, whose = keys.account, whose or keys.address
+    (leaving, _), to = the_run.chain.ask(vault.exiting(whose)), the_run.chain.ask(vault.payee_of(whose))
+    talk.print(f"withdraws {tokens(leaving)} tokens to {checksummed(to)}")
+    receipt = the_run.chain.send(account, call)
+    held = the_run.chain.ask(the_run.token.balance_of(to))
+    _done({"held": held, "to": checksummed(to)}, receipt, as_json=as_json)
+
+
+@app.command(
+    "withdrawal-address",
+    epilog='Example: assay ledger withdrawal-address 0xAbC... --yes --json  ->  {"owner", "withdrawal_address", "tx"}; '
+    "without an address it only says which one is named.",
+)
+@with_settings(*RUN, *KEY)
+def withdrawal_address(
+    settings: Settings,
+    address: Annotated[
+        str | None, typer.Argument(metavar="[ADDRESS]", help="Who is to be paid, with its checksum.")
+    ] = None,
+    owner: ForOption = None,
+    multisig: MultisigOption = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Name the address that is paid when stake leaves, and gets vested shares and revenue: from then on it alone, not
+    your key, can name another. Without ADDRESS: say which one is named; needs no password."""
+    the_run = open_round_run(settings)
+    vault = the_run.vault
+    if address is None:
+        whose = address_asked(settings, owner)
+        document = _payee_document(whose, the_run.chain.ask(vault.payee_of(whose)))
+        if as_json:
+            print_json(document | {"tx": None})
+        else:
+            print_fields(document)
+        return
+    payee = Address(parse_checked_address(address))
+    if multisig is not None:
+        call = vault.set_payee(Address(parse_address(owner or multisig)), payee)
+        print_batch(the_run, multisig, "Name who is paid when stake leaves", [call])
+        return
+    keys = unlock_key(settings)
+    whose = keys.address if owner is None else Address(parse_address(owner))
+    call = vault.set_payee(whose, payee)
+    the_run.chain.simulate(call, sender=keys.address)
+    to = checksummed(payee)
+    talk.print(
+        f"Whatever leaves of {checksummed(whose)} (stake, vested shares, revenue) will be paid to {to}, "
+        "which alone can name another: nobody can give it back for a key that is lost."
+    )
+    if not is_seen(the_run.chain, payee):
+        talk.print(f"Nobody has used {to} on this chain yet: be sure that you hold its key.")
+    if dry_run:
+        return
+    confirm(f"Name {to}?", yes=yes)
+    receipt = the_run.chain.send(keys.account, call)
+    _done(_payee_document(whose, payee), receipt, as_json=as_json)
+
+
+def _payee_document(owner: Address, payee: Address) -> dict[str, Any]:
+    return {"owner": checksummed(owner), "withdrawal_address": checksummed(payee)}
+
+
+def is_seen(chain: Chain, who: Address) -> bool:
+    """Whether an address has a contract, or has sent anything."""
+    return bool(chain.code_at(who)) or bool(chain.read(lambda: chain.w3.eth.get_transaction_count(checksummed(who))))
+
+
+def checksummed(who: Address) -> ChecksumAddress:
+    """An address with its checksum."""
+    from eth_utils.address import to_checksum_address
+
+    return to_checksum_address(who)
 
 
 @app.command("shares", epilog='Example: assay ledger shares --json  ->  {"address", "shares", "pending", "claimable"}')
@@ -135,12 +223,14 @@ def shares(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
 
 @app.command("claim", epilog='Example: assay ledger claim --json  ->  {"vested", "claimed": {TOKEN: WEI}, "tx"}')
 @with_settings(*RUN, *KEY)
-def claim(settings: Settings, as_json: JsonOption = False) -> None:
-    """Turn vested credits into shares, then pay out what your shares have earned."""
+def claim(settings: Settings, owner: ForOption = None, as_json: JsonOption = False) -> None:
+    """Turn vested credits into shares, then pay out what your shares have earned; with --for as a withdrawal address.
+    Both go to the owner's withdrawal address, where there is one."""
     the_run = open_round_run(settings)
     keys = unlock_key(settings)
     account, receipt = keys.account, None
-    ripe = vested_grants(the_run, keys.address)
+    whose = keys.address if owner is None else Address(parse_address(owner))
+    ripe = vested_grants(the_run, whose)
     vested = sum(amount for _, amount in ripe)
     if ripe:
         talk.print(f"releases {tokens(vested)} shares that have vested, in {len(ripe)} transactions")
@@ -149,10 +239,10 @@ def claim(settings: Settings, as_json: JsonOption = False) -> None:
     claimed: dict[str, int] = {}
     for token in the_run.charter.revenue_tokens:
         where = "0x" + token.hex()
-        due = the_run.chain.ask(the_run.revenue.claimable(token, keys.address))
+        due = the_run.chain.ask(the_run.revenue.claimable(token, whose))
         if due:
             talk.print(f"claims {tokens(due)} of {where}")
-            receipt = the_run.chain.send(account, the_run.revenue.claim(token))
+            receipt = the_run.chain.send(account, the_run.revenue.claim_for(token, whose))
             claimed[where] = due
     if receipt is None:
         talk.print("Nothing has vested and nothing is due yet; `assay ledger shares` shows what is pending.")
@@ -221,11 +311,9 @@ def fund(chain: Chain, run: Run, faucet_account: TransactionSigner, who: Address
 
 def shares_of(run: Run, who: Address) -> dict[str, Any]:
     """Shares, pending credits, free stake and claimable revenue of an address, in wei."""
-    from eth_utils.address import to_checksum_address
-
     ask = run.chain.ask
     return {
-        "address": to_checksum_address(who),
+        "address": checksummed(who),
         "shares": ask(run.shares.balance_of(who)),
         "pending": ask(run.grants.pending_of(who)),
         "supply": ask(run.shares.total_supply()),

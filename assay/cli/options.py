@@ -18,6 +18,9 @@ from assay.settings import Settings, resolve
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before money moves.")]
 WhoOption = Annotated[str | None, typer.Option("--address", metavar="ADDRESS", help="Whose; your key's unless given.")]
+ForOption = Annotated[
+    str | None, typer.Option("--for", metavar="ADDRESS", help="Whose stake it is; your key's unless given.")
+]
 MultisigOption = Annotated[
     str | None,
     typer.Option("--multisig", metavar="ADDRESS", help="Send nothing: print what this multisig is to execute."),

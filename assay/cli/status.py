@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from assay.explorer.reader import RunReader
 
 EPILOG = (
-    'Example: assay status --address 0xabc... --json  ->  {"stake", "locks", "leaving", "seats", "tickets", '
-    '"next_deadline", "earned", "income", ...}; amounts are wei as strings, times seconds of chain time.'
+    'Example: assay status --address 0xabc... --json  ->  {"stake", "locks", "leaving", "withdrawal_address", "seats", '
+    '"tickets", "next_deadline", "earned", "income", ...}; amounts are wei as strings, times seconds of chain time.'
 )
 
 ALWAYS_SHOWN: Final = ("pay", "wages", "shares", "pending")
@@ -123,6 +123,8 @@ def _stake(document: Document, now: int) -> Iterator[tuple[str, ...]]:
     leaving = document["leaving"]
     if leaving is not None:
         yield "asked out", _amount(leaving["amount"]), f"can be withdrawn {when(leaving['ends_at'], now)}"
+    if document["withdrawal_address"] != document["address"]:
+        yield "paid out to", "", to_checksum_address(document["withdrawal_address"])
     yield (
         "in the wallet",
         _amount(document["wallet"]["tokens"]),

@@ -158,7 +158,8 @@ class RunLines:
             case revenue.Deposited():
                 return f"{self.who(event.from_)} pays {about(event.amount)} of revenue"
             case revenue.Claimed():
-                return f"{self.who(event.owner)} claims {about(event.amount)} of revenue"
+                to = "" if event.to == event.owner else f", paid to {self.who(event.to)}"
+                return f"{self.who(event.owner)} claims {about(event.amount)} of revenue{to}"
         return None
 
     def _owner(self, ticket: int, state: RunState) -> str:

@@ -60,6 +60,8 @@ class Money:
         """What fines took of each ticket."""
         self.leaving_after: dict[Address, int] = {}
         """The chain time, in seconds, after which an account may withdraw what it asked out."""
+        self.payees: dict[Address, Address] = {}
+        """Who was named to be paid when an account takes out; whoever named nobody is paid itself."""
         self._locks: dict[bytes, tuple[Address, int]] = {}
         self._paying: payments.WorkPaid | payments.OpeningPaid | None = None
         """What the escrow's next payment is for: the vault moves it after the event that says so."""
@@ -73,6 +75,10 @@ class Money:
         """The figures of an address; zeros for a stranger."""
         return self.accounts.get(who, Account())
 
+    def payee_of(self, who: Address) -> Address:
+        """Who is paid when an account takes out."""
+        return self.payees.get(who, who)
+
     def locks_of(self, who: Address) -> dict[Digest, int]:
         """The locks of an account that hold anything, in the order in which they were made."""
         return {Digest(name): amount for name, (owner, amount) in self._locks.items() if owner == who and amount}
@@ -82,6 +88,8 @@ class Money:
         match event:
             case vault.Deposited() | vault.ExitRequested() | vault.Withdrawn():
                 self._moved(event)
+            case vault.PayeeSet():
+                self.payees[event.owner] = event.payee
             case vault.Locked():
                 account = self._at(event.owner)
                 account.free -= event.amount

@@ -28,6 +28,7 @@ def actor_document(reader: RunReader, who: Address) -> Document:
         "role": " and ".join(roles_of(reader, who)) or "-",
         **figures,
         "earned": wei(reader.money.of(who).earned),
+        "withdrawal_address": hexed(reader.money.payee_of(who)),
     }
 
 

@@ -39,6 +39,8 @@ class OwnMoney:
     claimable: Mapping[str, int] = field(default_factory=dict)
     """Revenue that it can claim, by token."""
     roles: tuple[str, ...] = ()
+    payee: Address | None = None
+    """Whom it named to be paid when it takes out; nobody: it is paid itself."""
 
 
 def money_of(reader: RunReader, who: Address, claimable: Mapping[str, int]) -> OwnMoney:
@@ -52,7 +54,8 @@ def money_of(reader: RunReader, who: Address, claimable: Mapping[str, int]) -> O
             elif row.name == "ChallengeUncommitted":
                 challenges.pop(commitment, None)
     after = books.leaving_after.get(who, 0)
-    return OwnMoney(books.of(who), books.locks_of(who), after, challenges, claimable, tuple(roles_of(reader, who)))
+    roles, payee = tuple(roles_of(reader, who)), books.payees.get(who)
+    return OwnMoney(books.of(who), books.locks_of(who), after, challenges, claimable, roles, payee)
 
 
 def status_of(view: RunView, money: OwnMoney) -> Document:
@@ -71,6 +74,7 @@ def status_of(view: RunView, money: OwnMoney) -> Document:
         "stake": {name: wei(getattr(money.figures, name)) for name in ("deposited", "withdrawn", "free", "locked")},
         "locks": [_lock(lock) for lock in locks],
         "leaving": _leaving(view, money),
+        "withdrawal_address": hexed(money.payee or view.me),
         "seats": seats,
         "tickets": tickets,
         "next_deadline": due[0] if due else None,

@@ -39,11 +39,12 @@ interface IGrants {
     /// @param vestsAt chain time, in seconds, from which they can be released
     event Credited(bytes32 indexed id, address indexed owner, uint256 amount, uint48 vestsAt);
 
-    /// @notice Credited shares became tokens of their owner.
+    /// @notice Credited shares became tokens.
     /// @param id name of the grant
-    /// @param owner whose they are
+    /// @param owner who earned them
+    /// @param to whose tokens they are: the owner's payee in the vault
     /// @param amount in wei of shares
-    event Vested(bytes32 indexed id, address indexed owner, uint256 amount);
+    event Vested(bytes32 indexed id, address indexed owner, address indexed to, uint256 amount);
 
     /// @notice Credited shares were cancelled: what earned them was convicted before they vested.
     /// @param id name of the grant
@@ -54,7 +55,7 @@ interface IGrants {
     /// @notice Payments only, once per name.
     function credit(bytes32 id, address owner, uint128 amount, uint32 tenure, uint32 ticket) external;
 
-    /// @notice Mints a vested grant to its owner, or strikes out one that a conviction cancelled. Anybody may call.
+    /// @notice Mints a vested grant to its owner's payee, or strikes out one that a conviction cancelled. Anybody may call.
     function release(bytes32 id) external;
 
     function grantOf(bytes32 id) external view returns (Grant memory);

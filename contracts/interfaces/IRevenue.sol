@@ -57,18 +57,23 @@ interface IRevenue {
     /// @param week the bucket: weeks of seven days since the start of Unix time
     event StreamsAnew(address indexed token, uint256 amount, uint256 week);
 
-    /// @notice An owner of shares was paid its revenue.
+    /// @notice The revenue of an owner of shares was paid.
     /// @param token in which it was paid
-    /// @param owner who was paid
+    /// @param owner whose shares earned it
+    /// @param to who was paid: the owner's payee in the vault
     /// @param amount in wei
-    event Claimed(address indexed token, address indexed owner, uint256 amount);
+    event Claimed(address indexed token, address indexed owner, address indexed to, uint256 amount);
 
     /// @notice Adds revenue: it joins the next weekly bucket and streams linearly over the four weeks after that bucket begins.
     /// @dev DepositTooLarge: of each token a run takes MAX_TOTAL wei in all; pay less, or in another listed token.
     function deposit(address token, uint256 amount) external;
 
-    /// @notice Pays the caller what its shares have earned in a token.
+    /// @notice Pays what the caller's shares have earned in a token to the caller's payee in the vault.
     function claim(address token) external returns (uint256 amount);
+
+    /// @notice Pays what the shares of an owner have earned in a token to the owner's payee. The owner or its payee may call.
+    /// @dev NotThePayee, as in the vault, for anybody else.
+    function claimFor(address token, address owner) external returns (uint256 amount);
 
     /// @notice Shares only: settles both sides before balances change.
     function onTransfer(address from, address to) external;

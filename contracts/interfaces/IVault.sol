@@ -74,22 +74,43 @@ interface IVault {
     /// @param owner the account
     error NothingExiting(address owner);
 
+    /// @notice Only the account's payee may do this.
+    /// @dev The payee is the account itself until it named an address: from then on the key that works every day neither names another, nor makes an
+    /// exit that waits begin anew.
+    /// @custom:remedy Use the key of the payee (`assay ledger withdrawal-address` names it), or wait until what was asked for is paid.
+    /// @param owner the account
+    /// @param payee whom its exits are paid to
+    /// @param caller who called
+    error NotThePayee(address owner, address payee, address caller);
+
+    /// @notice Nobody could ever move what is paid to this address.
+    /// @dev Refused are zero, the vault, the token and the sink of burned tokens.
+    /// @custom:remedy Name an address whose key you hold.
+    /// @param payee the address named
+    error PayeeRefused(address payee);
+
     /// @notice An account paid stake into the vault.
     /// @param owner whose stake it is
     /// @param amount in wei
     event Deposited(address indexed owner, uint256 amount);
 
-    /// @notice An account moved stake out of the reach of every lock, to withdraw it later.
+    /// @notice Stake of an account was moved out of the reach of every lock, to be withdrawn later.
     /// @dev A further request adds to the amount and starts the delay again.
     /// @param owner whose stake it is
     /// @param amount of this request, in wei
     /// @param notBefore chain time, in seconds, after which all of it can be withdrawn
     event ExitRequested(address indexed owner, uint256 amount, uint64 notBefore);
 
-    /// @notice An account took stake out of the vault.
+    /// @notice Stake left the vault.
     /// @param owner whose stake it was
+    /// @param to who was paid: the owner's payee
     /// @param amount in wei
-    event Withdrawn(address indexed owner, uint256 amount);
+    event Withdrawn(address indexed owner, address indexed to, uint256 amount);
+
+    /// @notice Somebody else is paid from now on when stake of an account leaves, its vested shares and its revenue included.
+    /// @param owner whose stake it is
+    /// @param payee who is paid, and alone may name another
+    event PayeeSet(address indexed owner, address indexed payee);
 
     /// @notice Free stake was put into a lock.
     /// @param id name of the lock
@@ -122,18 +143,31 @@ interface IVault {
     /// @notice Takes `amount` tokens from the caller into its free balance (stake).
     function deposit(uint256 amount) external;
 
-    /// @notice Moves free balance out of reach of every lock; it can be withdrawn after the exit delay.
-    /// @dev A further request adds to the amount and starts the delay again.
+    /// @notice Moves the caller's free balance out of reach of every lock; it can be withdrawn after the exit delay.
+    /// @dev A further request adds to the amount and starts the delay again; while one waits, only the payee makes another.
     function requestExit(uint256 amount) external;
 
-    /// @notice Pays the caller everything that is exiting, strictly after the delay.
+    /// @notice The same for an account whose payee calls: a key that is lost keeps no free stake.
+    function requestExitFor(address owner, uint256 amount) external;
+
+    /// @notice Pays everything of the caller that is exiting to its payee, strictly after the delay.
     function withdraw() external;
+
+    /// @notice Pays what is exiting of an account to the account's payee. Anyone may call.
+    function withdrawFor(address owner) external;
+
+    /// @notice Names who is paid when stake of an account leaves: first by the account, from then on only by whoever is named.
+    /// @dev Of a request that waits already, too: an exit pays who is payee when it is paid.
+    function setPayee(address owner, address payee) external;
 
     /// @notice Sends what was burned so far to the sink without a key. Anyone may call.
     function flush() external;
 
     /// @notice Free balance of an owner, in wei.
     function free(address owner) external view returns (uint256);
+
+    /// @notice Who is paid when stake of an account leaves: the account itself until it named an address.
+    function payeeOf(address owner) external view returns (address);
 
     /// @notice What an owner has requested to withdraw, and the chain time after which it may.
     function exiting(address owner) external view returns (uint256 amount, uint64 notBefore);

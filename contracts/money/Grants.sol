@@ -7,6 +7,7 @@ import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
+import {IVault} from "../interfaces/IVault.sol";
 
 /// @title Grants: shares that are credited and not yet anybody's tokens
 contract Grants is IGrants {
@@ -15,6 +16,7 @@ contract Grants is IGrants {
     ITenures private immutable _tenures;
     ITickets private immutable _tickets;
     ModelShares private immutable _shares;
+    IVault private immutable _vault;
     uint48 private immutable _vesting;
 
     mapping(bytes32 id => Grant) private _grants;
@@ -25,7 +27,7 @@ contract Grants is IGrants {
         RunModules memory modules = charter_.roundModules();
         (charter, _payments) = (charter_, modules.payments);
         (_tenures, _tickets) = (ITenures(modules.tenures), ITickets(modules.tickets));
-        _shares = ModelShares(modules.shares);
+        (_shares, _vault) = (ModelShares(modules.shares), IVault(modules.vault));
         _vesting = charter_.runTerms().timing.vesting;
     }
 
@@ -49,8 +51,10 @@ contract Grants is IGrants {
         if (cancelled) {
             emit Cancelled(id, grant.owner, grant.amount);
         } else {
-            emit Vested(id, grant.owner, grant.amount);
-            _shares.mint(grant.owner, grant.amount);
+            // Attack: a thief of the key that earned the shares waits until they vest, and takes them.
+            address to = _vault.payeeOf(grant.owner);
+            emit Vested(id, grant.owner, to, grant.amount);
+            _shares.mint(to, grant.amount);
         }
     }
 

@@ -14,6 +14,7 @@ contract Books {
     uint48 public constant VESTING = 30 days;
 
     uint48 public convictedAt;
+    address private _payee; // of everybody; zero: of nobody
     mapping(address owner => uint256) public minted;
 
     function convict(uint48 time) external {
@@ -25,11 +26,19 @@ contract Books {
     }
 
     function roundModules() external view returns (RunModules memory m) {
-        (m.tenures, m.shares, m.payments) = (address(this), address(this), address(this));
+        (m.tenures, m.shares, m.payments, m.vault) = (address(this), address(this), address(this), address(this));
     }
 
     function tenureOf(uint32) external view returns (Tenure memory tenure) {
         tenure.convictedAt = convictedAt;
+    }
+
+    function name(address payee) external {
+        _payee = payee;
+    }
+
+    function payeeOf(address owner) external view returns (address) {
+        return _payee == address(0) ? owner : _payee;
     }
 
     function mint(address owner, uint256 amount) external {
@@ -75,6 +84,19 @@ contract LimitsTest is Test {
         _books.convict(AT);
         _grants.release("then");
         assertEq(_books.minted(SOLVER), 5, "kept from its second on");
+        assertEq(_grants.pendingOf(SOLVER), 0, "nothing is pending");
+    }
+
+    function test_shares_that_vest_go_to_whoever_is_paid_in_the_place_of_their_owner() public {
+        address cold = address(0x502);
+        _books.credit(_grants, "work", SOLVER);
+        _books.name(cold);
+        vm.warp(AT);
+        vm.expectEmit();
+        emit IGrants.Vested("work", SOLVER, cold, 5);
+        _grants.release("work");
+        assertEq(_books.minted(cold), 5, "to its payee");
+        assertEq(_books.minted(SOLVER), 0, "not to the key that earned them");
         assertEq(_grants.pendingOf(SOLVER), 0, "nothing is pending");
     }
 }

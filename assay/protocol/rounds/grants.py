@@ -23,10 +23,13 @@ class PendingShares:
 
 
 class Grants:
-    """The books of grants. `convicted_at`: when a tenure, or a ticket, was convicted; 0: never."""
+    """The books of grants. `convicted_at`: when a tenure, or a ticket, was convicted; 0: never. `payee_of`: who is paid
+    for an owner, as in the vault."""
 
-    def __init__(self, vesting: int, convicted_at: Callable[[int, int], int]) -> None:
-        self.vesting, self.convicted_at = vesting, convicted_at
+    def __init__(
+        self, vesting: int, convicted_at: Callable[[int, int], int], payee_of: Callable[[Address], Address]
+    ) -> None:
+        self.vesting, self.convicted_at, self.payee_of = vesting, convicted_at, payee_of
         self.grants: dict[Digest, PendingShares] = {}
         self.pending: Counter[Address] = Counter()
         self.shares: Counter[Address] = Counter()
@@ -49,4 +52,5 @@ class Grants:
         grant.done = True
         self.pending[grant.owner] -= grant.amount
         if not cancelled:
-            self.shares[grant.owner] += grant.amount
+            # Attack: a thief of the key that earned the shares waits until they vest, and takes them.
+            self.shares[self.payee_of(grant.owner)] += grant.amount

@@ -34,7 +34,7 @@ class RunLedger:
         )
         self.escrow.rounds = _Launched(self.rounds)
         self.duties = Duties(self.tickets, beacon, AuditedBooks(self.rounds), duty_terms(charter))
-        self.grants = Grants(charter.timing.vesting, self._convicted_at)
+        self.grants = Grants(charter.timing.vesting, self._convicted_at, self.vault.payee_of)
         self.payments = Payments(self.escrow, self.rounds, self.duties, self.grants)
         self.bounties = Bounties(charter.timing, modules.bounties, self.vault, self.duties, self.rounds.tenures)
 

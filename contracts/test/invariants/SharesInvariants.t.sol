@@ -12,7 +12,7 @@ import {TestToken} from "../../TestToken.sol";
 import {CharterBench} from "./CharterBench.sol";
 import {Handler, Invariants} from "./Handler.sol";
 
-/// @notice Owners of shares, somebody who pays revenue in, and what credits and convicts (this contract, as payments, tenures and tickets).
+/// @notice Owners of shares, somebody who pays revenue in, and what credits and convicts (this contract, as payments, tenures, tickets and vault).
 contract SharesHandler is Handler {
     uint256 public constant OWNERS = 4;
     uint256 public constant MAX_REVENUE = 1e24; // wei per deposit
@@ -36,6 +36,9 @@ contract SharesHandler is Handler {
     Credit[] private _credits;
     mapping(uint256 number => uint48) private _tenureConvictedAt;
     mapping(uint256 number => uint48) private _ticketConvictedAt;
+    mapping(address owner => address) private _payees;
+    mapping(address owner => uint256) public sharesOf; // wei of shares
+    mapping(address owner => uint256) public paidTo; // wei of revenue
     mapping(uint256 week => uint256) private _bucketOf;
     uint256 public firstWeek;
     uint256 public lastWeek;
@@ -57,7 +60,8 @@ contract SharesHandler is Handler {
         terms.timing.vesting = VESTING;
         terms.revenueTokens = new address[](1);
         terms.revenueTokens[0] = address(token);
-        (modules.payments, modules.tenures, modules.tickets) = (address(this), address(this), address(this));
+        (modules.payments, modules.tenures) = (address(this), address(this));
+        (modules.tickets, modules.vault) = (address(this), address(this));
         modules.shares = _place("ModelShares.sol:ModelShares", argument);
         modules.grants = _place("Grants.sol:Grants", argument);
         modules.revenue = _place("Revenue.sol:Revenue", argument);
@@ -87,6 +91,15 @@ contract SharesHandler is Handler {
         ticket.convictedAt = _ticketConvictedAt[number];
     }
 
+    /// @notice For Grants and Revenue: who is paid in the place of an owner.
+    function payeeOf(address who) public view returns (address) {
+        return _payees[who] == address(0) ? who : _payees[who];
+    }
+
+    function namePayee(uint256 seed, uint256 to) external {
+        _payees[owner(seed)] = owner(to);
+    }
+
     // --- shares
 
     function credit(uint256 seed, uint256 amount, bool forDuties) external {
@@ -113,7 +126,7 @@ contract SharesHandler is Handler {
         if (!may) return;
         grant.done = true;
         if (falls) cancelled += grant.amount;
-        else _mintedNow(grant.amount);
+        else _mintedNow(payeeOf(grant.owner), grant.amount);
         ++settlements;
     }
 
@@ -126,17 +139,25 @@ contract SharesHandler is Handler {
         amount = bound(amount, 0, shares.balanceOf(owner(from)) + 1);
         bool may = amount <= shares.balanceOf(owner(from));
         _call(owner(from), address(shares), abi.encodeCall(shares.transfer, (owner(to), amount)), may);
+        if (may) (sharesOf[owner(from)], sharesOf[owner(to)]) = _moved(owner(from), owner(to), amount);
         settlements += 2;
     }
 
+    /// @dev What both own after a transfer; whoever sends to itself owns what it did.
+    function _moved(address from, address to, uint256 amount) private view returns (uint256 left, uint256 got) {
+        if (from == to) return (sharesOf[from], sharesOf[to]);
+        return (sharesOf[from] - amount, sharesOf[to] + amount);
+    }
+
     /// @dev The first share starts anew what has streamed for nobody.
-    function _mintedNow(uint256 amount) private {
+    function _mintedNow(address to, uint256 amount) private {
         if (vested == 0) {
             uint256 parked = streamed();
             restreamed += parked;
             if (parked != 0) _pour(parked);
         }
         vested += amount;
+        sharesOf[to] += amount;
     }
 
     // --- revenue
@@ -156,13 +177,17 @@ contract SharesHandler is Handler {
         deposited += amount;
     }
 
-    function claim(uint256 seed) public {
-        address who = owner(seed);
+    function claim(uint256 seed, uint256 by) public {
+        (address who, address caller) = (owner(seed), owner(by));
+        address to = payeeOf(who);
         uint256 due = revenue.claimable(address(token), who);
-        uint256 before = token.balanceOf(who);
-        _call(who, address(revenue), abi.encodeCall(Revenue.claim, (address(token))), due != 0);
-        assertEq(token.balanceOf(who) - before, due, "paid what was promised");
+        uint256 before = token.balanceOf(to);
+        bool may = due != 0 && (caller == who || caller == to);
+        _call(caller, address(revenue), abi.encodeCall(Revenue.claimFor, (address(token), who)), may);
+        _call(who, address(revenue), abi.encodeCall(Revenue.claim, (address(token))), !may && due != 0);
+        assertEq(token.balanceOf(to) - before, due, "paid what was promised");
         claimed += due;
+        paidTo[to] += due;
         ++settlements;
     }
 
@@ -198,7 +223,7 @@ contract SharesHandler is Handler {
         this.release(0, _credits.length - 1);
         vm.warp(block.timestamp + 6 weeks);
         for (uint256 i = 0; i < OWNERS; ++i) {
-            claim(i);
+            claim(i, i);
         }
     }
 }
@@ -229,6 +254,14 @@ contract SharesInvariants is Invariants {
         }
         assertEq(_h.shares().totalSupply(), _h.vested(), "supply");
         assertEq(sum, _h.vested(), "balances");
+    }
+
+    function invariant_shares_and_revenue_reach_nobody_but_payees() public view {
+        for (uint256 i = 0; i < _h.OWNERS(); ++i) {
+            address who = _h.owner(i);
+            assertEq(_h.shares().balanceOf(who), _h.sharesOf(who), "shares");
+            assertEq(_h.token().balanceOf(who), _h.paidTo(who), "revenue");
+        }
     }
 
     function invariant_claims_never_exceed_what_streamed() public view {

@@ -11,6 +11,7 @@ import {Handler, Invariants} from "./Handler.sol";
 /// @notice People with tokens, a module (this contract) that may move locks, and strangers that may not.
 contract VaultHandler is Handler {
     uint256 public constant PEOPLE = 3;
+    uint256 public constant PAYEES = 2; // addresses that own no stake
     uint256 public constant LOCKS = 4;
     uint256 public constant WEALTH = 1000; // wei of each person at the start
     uint48 public constant EXIT = 1000; // seconds
@@ -27,6 +28,8 @@ contract VaultHandler is Handler {
     mapping(address who => uint256) public freeOf;
     mapping(address who => uint256) public leavingOf;
     mapping(address who => uint256) private _leavesAfter;
+    mapping(address who => address) private _payees;
+    mapping(address who => uint256) public tokensOf;
     mapping(uint256 id => Lock) private _locks;
     uint256 public burned;
 
@@ -39,6 +42,7 @@ contract VaultHandler is Handler {
         vault = Vault(_deploy("Vault.sol:Vault", abi.encode(charter)));
         for (uint256 i = 0; i < PEOPLE; ++i) {
             token.mint(person(i), WEALTH);
+            tokensOf[person(i)] = WEALTH;
             vm.prank(person(i));
             token.approve(address(vault), type(uint256).max);
         }
@@ -46,6 +50,15 @@ contract VaultHandler is Handler {
 
     function person(uint256 seed) public pure returns (address) {
         return address(uint160(0x101 + seed % PEOPLE));
+    }
+
+    /// @notice Anybody who may be named, or may try to name: people, and addresses that own no stake.
+    function anybody(uint256 seed) public pure returns (address) {
+        return address(uint160(0x101 + seed % (PEOPLE + PAYEES)));
+    }
+
+    function payeeOf(address who) public view returns (address) {
+        return _payees[who] == address(0) ? who : _payees[who];
     }
 
     function lockOf(uint256 id) external view returns (address owner, uint256 amount) {
@@ -59,27 +72,52 @@ contract VaultHandler is Handler {
         amount = bound(amount, 0, WEALTH / 2);
         bool may = amount != 0 && amount <= token.balanceOf(who);
         _call(who, address(vault), abi.encodeCall(Vault.deposit, (amount)), may);
-        if (may) freeOf[who] += amount;
+        if (!may) return;
+        freeOf[who] += amount;
+        tokensOf[who] -= amount;
+    }
+
+    function setPayee(uint256 by, uint256 seed, uint256 to) external {
+        (address caller, address who) = (anybody(by), person(seed));
+        // Now and then what nobody could move again: zero, the vault, the token, the sink.
+        address[4] memory nobody = [address(0), address(vault), address(token), vault.SINK()];
+        address payee = to % 8 < 4 ? nobody[to % 4] : anybody(to / 8);
+        bool may = caller == payeeOf(who) && to % 8 >= 4;
+        _call(caller, address(vault), abi.encodeCall(Vault.setPayee, (who, payee)), may);
+        if (may) _payees[who] = payee;
     }
 
     function requestExit(uint256 seed, uint256 amount) external {
         address who = person(seed);
         amount = bound(amount, 0, WEALTH / 2);
-        bool may = amount != 0 && amount <= freeOf[who];
-        _call(who, address(vault), abi.encodeCall(Vault.requestExit, (amount)), may);
+        bool mayAdd = leavingOf[who] == 0 || payeeOf(who) == who;
+        _leave(who, who, amount, abi.encodeCall(Vault.requestExit, (amount)), mayAdd);
+    }
+
+    function requestExitFor(uint256 by, uint256 seed, uint256 amount) external {
+        (address caller, address who) = (anybody(by), person(seed));
+        amount = bound(amount, 0, WEALTH / 2);
+        bytes memory data = abi.encodeCall(Vault.requestExitFor, (who, amount));
+        _leave(caller, who, amount, data, caller == payeeOf(who));
+    }
+
+    function _leave(address caller, address who, uint256 amount, bytes memory data, bool may) private {
+        may = may && amount != 0 && amount <= freeOf[who];
+        _call(caller, address(vault), data, may);
         if (!may) return;
         freeOf[who] -= amount;
         leavingOf[who] += amount;
         _leavesAfter[who] = block.timestamp + EXIT;
     }
 
-    function withdraw(uint256 seed) external {
-        address who = person(seed);
-        uint256 before = token.balanceOf(who);
+    function withdraw(uint256 by, uint256 seed) external {
+        (address caller, address who) = (anybody(by), person(seed));
         bool may = leavingOf[who] != 0 && block.timestamp > _leavesAfter[who];
-        _call(who, address(vault), abi.encodeCall(Vault.withdraw, ()), may);
+        bytes memory data =
+            caller == who ? abi.encodeCall(Vault.withdraw, ()) : abi.encodeCall(Vault.withdrawFor, (who));
+        _call(caller, address(vault), data, may);
         if (!may) return;
-        assertEq(token.balanceOf(who) - before, leavingOf[who], "withdrawn");
+        tokensOf[payeeOf(who)] += leavingOf[who];
         leavingOf[who] = 0;
     }
 
@@ -203,9 +241,19 @@ contract VaultInvariants is Invariants {
 
     function invariant_no_token_appears_or_vanishes() public view {
         uint256 sum = _h.token().balanceOf(address(_vault)) + _h.token().balanceOf(_vault.SINK());
-        for (uint256 i = 0; i < _h.PEOPLE(); ++i) {
-            sum += _h.token().balanceOf(_h.person(i));
+        for (uint256 i = 0; i < _h.PEOPLE() + _h.PAYEES(); ++i) {
+            sum += _h.token().balanceOf(_h.anybody(i));
         }
         assertEq(sum, _h.PEOPLE() * _h.WEALTH(), "tokens");
+    }
+
+    function invariant_no_token_leaves_but_to_a_payee() public view {
+        for (uint256 i = 0; i < _h.PEOPLE() + _h.PAYEES(); ++i) {
+            address who = _h.anybody(i);
+            assertEq(_h.token().balanceOf(who), _h.tokensOf(who), "tokens");
+        }
+        for (uint256 i = 0; i < _h.PEOPLE(); ++i) {
+            assertEq(_vault.payeeOf(_h.person(i)), _h.payeeOf(_h.person(i)), "payee");
+        }
     }
 }

@@ -58,16 +58,17 @@ class Credited(Event):
 
 @dataclass(frozen=True, slots=True)
 class Vested(Event):
-    """Credited shares became tokens of their owner."""
+    """Credited shares became tokens."""
 
-    ABI: ClassVar = "Vested(bytes32 indexed id, address indexed owner, uint256 amount)"
+    ABI: ClassVar = "Vested(bytes32 indexed id, address indexed owner, address indexed to, uint256 amount)"
     id: Digest
     owner: Address
+    to: Address
     amount: Wei
 
     @classmethod
     def _of(cls, v: Decoded) -> Vested:
-        return cls(Digest(v[0]), address(v[1]), Wei(v[2]))
+        return cls(Digest(v[0]), address(v[1]), address(v[2]), Wei(v[3]))
 
 
 class GrantsContract(Contract):
@@ -103,5 +104,5 @@ class GrantsContract(Contract):
         return self._query("pendingOf(address)", "(uint256)", lambda v: Wei(v[0]), owner)
 
     def release(self, id: Digest) -> Call:
-        """Mints a vested grant to its owner, or strikes out one that a conviction cancelled."""
+        """Mints a vested grant to its owner's payee, or strikes out one that a conviction cancelled."""
         return self._call("release(bytes32)", id)

@@ -11,16 +11,17 @@ from assay_ledger.contract import Call, Contract, Decoded, Event, Query, address
 
 @dataclass(frozen=True, slots=True)
 class Claimed(Event):
-    """An owner of shares was paid its revenue."""
+    """The revenue of an owner of shares was paid."""
 
-    ABI: ClassVar = "Claimed(address indexed token, address indexed owner, uint256 amount)"
+    ABI: ClassVar = "Claimed(address indexed token, address indexed owner, address indexed to, uint256 amount)"
     token: Address
     owner: Address
+    to: Address
     amount: Wei
 
     @classmethod
     def _of(cls, v: Decoded) -> Claimed:
-        return cls(address(v[0]), address(v[1]), Wei(v[2]))
+        return cls(address(v[0]), address(v[1]), address(v[2]), Wei(v[3]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class RevenueContract(Contract):
 
     CALLS = (
         "claim(address)",
+        "claimFor(address,address)",
         "deposit(address,uint256)",
         "onTransfer(address,address)",
     )
@@ -92,8 +94,12 @@ class RevenueContract(Contract):
         return self._query("charter()", "(address)", lambda v: address(v[0]))
 
     def claim(self, token: Address) -> Call:
-        """Pays the caller what its shares have earned in a token."""
+        """Pays what the caller's shares have earned in a token to the caller's payee in the vault."""
         return self._call("claim(address)", token)
+
+    def claim_for(self, token: Address, owner: Address) -> Call:
+        """Pays what the shares of an owner have earned in a token to the owner's payee."""
+        return self._call("claimFor(address,address)", token, owner)
 
     def claimable(self, token: Address, owner: Address) -> Query[Wei]:
         """`claimable`."""

@@ -37,7 +37,7 @@ class Deposited(Event):
 
 @dataclass(frozen=True, slots=True)
 class ExitRequested(Event):
-    """An account moved stake out of the reach of every lock, to withdraw it later."""
+    """Stake of an account was moved out of the reach of every lock, to be withdrawn later."""
 
     ABI: ClassVar = "ExitRequested(address indexed owner, uint256 amount, uint64 notBefore)"
     owner: Address
@@ -76,6 +76,19 @@ class Locked(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PayeeSet(Event):
+    """Somebody else is paid from now on when stake of an account leaves, its vested shares and its revenue included."""
+
+    ABI: ClassVar = "PayeeSet(address indexed owner, address indexed payee)"
+    owner: Address
+    payee: Address
+
+    @classmethod
+    def _of(cls, v: Decoded) -> PayeeSet:
+        return cls(address(v[0]), address(v[1]))
+
+
+@dataclass(frozen=True, slots=True)
 class Released(Event):
     """The rest of a lock went back to its owner's free stake."""
 
@@ -105,15 +118,16 @@ class Seized(Event):
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn(Event):
-    """An account took stake out of the vault."""
+    """Stake left the vault."""
 
-    ABI: ClassVar = "Withdrawn(address indexed owner, uint256 amount)"
+    ABI: ClassVar = "Withdrawn(address indexed owner, address indexed to, uint256 amount)"
     owner: Address
+    to: Address
     amount: Wei
 
     @classmethod
     def _of(cls, v: Decoded) -> Withdrawn:
-        return cls(address(v[0]), Wei(v[1]))
+        return cls(address(v[0]), address(v[1]), Wei(v[2]))
 
 
 class VaultContract(Contract):
@@ -125,6 +139,7 @@ class VaultContract(Contract):
         ExitRequested,
         Flushed,
         Locked,
+        PayeeSet,
         Released,
         Seized,
         Withdrawn,
@@ -137,8 +152,11 @@ class VaultContract(Contract):
         "lock(bytes32,address,uint256)",
         "release(bytes32)",
         "requestExit(uint256)",
+        "requestExitFor(address,uint256)",
         "seize(bytes32,address,uint256)",
+        "setPayee(address,address)",
         "withdraw()",
+        "withdrawFor(address)",
     )
 
     def max_total(self) -> Query[int]:
@@ -185,17 +203,31 @@ class VaultContract(Contract):
         """Owner and amount of a lock; both zero when there is none."""
         return self._query("lockOf(bytes32)", "(address,uint256)", lambda v: (address(v[0]), Wei(v[1])), id)
 
+    def payee_of(self, owner: Address) -> Query[Address]:
+        """Who is paid when stake of an account leaves: the account itself until it named an address."""
+        return self._query("payeeOf(address)", "(address)", lambda v: address(v[0]), owner)
+
     def release(self, id: Digest) -> Call:
         """Module: gives the rest of a lock back to its owner's free balance and closes it."""
         return self._call("release(bytes32)", id)
 
     def request_exit(self, amount: Wei) -> Call:
-        """Moves free balance out of reach of every lock; it can be withdrawn after the exit delay."""
+        """Moves the caller's free balance out of reach of every lock; it can be withdrawn after the exit delay."""
         return self._call("requestExit(uint256)", amount)
+
+    def request_exit_for(self, owner: Address, amount: Wei) -> Call:
+        """The same for an account whose payee calls: a key that is lost keeps no free stake."""
+        return self._call("requestExitFor(address,uint256)", owner, amount)
 
     def seize(self, id: Digest, to: Address, amount: Wei) -> Call:
         """Module: moves part of a lock to another party's free balance."""
         return self._call("seize(bytes32,address,uint256)", id, to, amount)
+
+    def set_payee(self, owner: Address, payee: Address) -> Call:
+        """Names who is paid when stake of an account leaves: first by the account, from then on only by whoever is
+        named.
+        """
+        return self._call("setPayee(address,address)", owner, payee)
 
     def token(self) -> Query[Address]:
         """`token`."""
@@ -208,5 +240,9 @@ class VaultContract(Contract):
         )
 
     def withdraw(self) -> Call:
-        """Pays the caller everything that is exiting, strictly after the delay."""
+        """Pays everything of the caller that is exiting to its payee, strictly after the delay."""
         return self._call("withdraw()")
+
+    def withdraw_for(self, owner: Address) -> Call:
+        """Pays what is exiting of an account to the account's payee."""
+        return self._call("withdrawFor(address)", owner)

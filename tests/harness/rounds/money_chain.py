@@ -101,6 +101,7 @@ class MoneyCalls(RoundCalls):
         self.now = START
         self.neighbours = Neighbours()
         self.run = RunLedger(self.charter, self.chain.modules, self.neighbours)  # type: ignore[arg-type]
+        self.run.vault.nobody += (self.chain.modules.vault, self.charter.token)  # type: ignore[attr-defined]
         self.model, self.vault, self.terms = self.run.rounds, self.run.vault, self.run.rounds.terms
         self.gas: dict[str, int] = {}
         self.ended: Counter[tuple[str, str]] = Counter()

@@ -19,6 +19,7 @@ from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from tests.harness.rounds.duties import result_tuple
 from tests.harness.rounds.money_chain import DENSE, SOLVERS, MoneyCalls
 from tests.harness.rounds.samples import ETHER, fields, mark, work_of
+from tests.harness.rounds.stage import text
 from tests.harness.rounds.world import RoundWorld
 
 BOUNTY_PPM = 970_000
@@ -48,6 +49,25 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         self.vault.deposit(who, amount)
 
     # --- the escrow
+
+    def set_payee(self, owner: Address, payee: Address, by: Address) -> str:
+        return self.do(
+            lambda: self.vault.set_payee(owner, payee, by), "Vault", "setPayee", text(owner), text(payee), who=by
+        )
+
+    def request_exit(self, owner: Address, amount: int, by: Address) -> str:
+        """As the owner itself, or as whoever takes itself for its payee."""
+        if by == owner:
+            ask = lambda: self.vault.request_exit(owner, amount, self.now)  # noqa: E731
+            return self.do(ask, "Vault", "requestExit", amount, who=by)
+        ask = lambda: self.vault.request_exit_for(owner, amount, by, self.now)  # noqa: E731
+        return self.do(ask, "Vault", "requestExitFor", text(owner), amount, who=by)
+
+    def withdraw(self, owner: Address, by: Address) -> str:
+        take = lambda: self.vault.withdraw(owner, self.now)  # noqa: E731
+        if by == owner:
+            return self.do(take, "Vault", "withdraw", who=by)
+        return self.do(take, "Vault", "withdrawFor", text(owner), who=by)
 
     def fund(self, who: Address, amount: int) -> str:
         return self.do(lambda: self.run.escrow.fund(who, amount), "Escrow", "fund", amount, who=who)
@@ -312,7 +332,7 @@ class MoneyWorld(MoneyCalls, RoundWorld):
 
     def check_money(self) -> None:
         """Vault, escrow, pots and what was paid are the same on both, and nothing came from nowhere."""
-        assert self.vault.is_conserved()
+        assert self.vault.is_conserved() and self.vault.paid.total() == self.vault.withdrawn
         assert tuple(self.call("Vault", "totals")) == self.vault.totals()
         escrow = self.run.escrow
         kept = (escrow.phase, escrow.balance, escrow.reserved_total, escrow.live_rounds)
@@ -322,6 +342,9 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         for who in (self.sponsor, *self.people):
             place = "0x" + who.hex()
             assert self.call("Vault", "free", place) == self.vault.free_of(who)
+            assert self.call("Vault", "payeeOf", place) == text(self.vault.payee_of(who))
+            # No token leaves but to a payee: everybody staked all that it had.
+            assert self.chain.token.call("balanceOf", place) == self.vault.paid[who]
             assert self.call("Escrow", "fundedOf", place) == escrow.funded_of(who)
             assert self.call("Grants", "pendingOf", place) == self.run.grants.pending[who]
             assert self.call("ModelShares", "balanceOf", place) == self.run.grants.shares[who]

@@ -86,6 +86,8 @@ def test_a_sponsor_of_two_owners_funds_cancels_and_is_paid_back(sponsored: Spons
     chain.rpc("evm_mine", hex(not_before + 1))
     made.execute(made.printed("ledger", "withdraw"))
     assert chain.ask(run.token.balance_of(made.multisig)) == leaving > 0
+    made.execute(made.printed("ledger", "withdrawal-address", made.owners[0].address))
+    assert chain.ask(run.vault.payee_of(made.multisig)) == address_of(made.owners[0])
 
 
 def test_one_owner_alone_moves_nothing(sponsored: SponsoredDesk) -> None:

@@ -139,8 +139,8 @@ def test_a_time_is_now_from_its_own_second_on() -> None:
 def test_the_names_of_the_document_stay_what_scripts_read(made: WholeRun) -> None:
     found = told(made, "ada")
     assert list(found) == [
-        *("run", "address", "known", "roles", "phase", "block", "now", "stake", "locks", "leaving", "seats"),
-        *("tickets", "next_deadline", "deadlines", "earned", "income", "wallet"),
+        *("run", "address", "known", "roles", "phase", "block", "now", "stake", "locks", "leaving"),
+        *("withdrawal_address", "seats", "tickets", "next_deadline", "deadlines", "earned", "income", "wallet"),
     ]
     assert list(found["locks"][0]) == [
         *("id", "kind", "number", "what", "amount", "ends_at", "not_before", "lost_after", "waits_for"),

@@ -60,6 +60,23 @@ def test_only_grants_mint_and_only_shares_settle(shares: RunWorld) -> None:
             world.send(caller, "grants", "credit", bytes(32), caller, 1, 1, 0)
 
 
+def test_what_shares_have_earned_is_paid_to_the_payee_whoever_has_the_key(shares: RunWorld) -> None:
+    world, (owner, cold, stranger) = shares, (shares.people[k] for k in HOLDERS)
+    token = world.addresses["token"]
+    mint(world, 1, ETHER)
+    begins = deposit(world, 4000 * ETHER)
+    world.send(owner, "vault", "setPayee", owner, cold)
+    before = world.call("token", "balanceOf", owner)
+    with pytest.raises(Rejected) as refused:
+        world.send(stranger, "revenue", "claimFor", token, owner, at=begins + 1)
+    assert (refused.value.name, refused.value.values) == ("NotThePayee", (owner, cold, stranger))
+    for caller, function, at in ((owner, "claim", STREAM // 4), (cold, "claimFor", STREAM)):
+        had = world.call("token", "balanceOf", cold)
+        world.send(caller, "revenue", function, token, *([owner] if function == "claimFor" else []), at=begins + at)
+        assert world.call("token", "balanceOf", cold) - had == (1000 if caller == owner else 3000) * ETHER
+    assert world.call("token", "balanceOf", owner) == before
+
+
 def test_revenue_streams_over_the_four_weeks_after_its_bucket_begins(shares: RunWorld) -> None:
     world = shares
     mint(world, 1, 3 * ETHER)

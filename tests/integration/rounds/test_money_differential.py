@@ -19,6 +19,8 @@ class MoneyPlay:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
+        self.taking_out = random.Random(-seed)
+        """Draws of its own, so that what else is played stays as it was."""
         self.world = MoneyWorld(label=seed)
         self.solvers: list[Address] = []
         self.open_games: list[tuple[object, ...]] = []
@@ -35,6 +37,7 @@ class MoneyPlay:
         assert w.launch(w.sponsor) in ("", "Paused")
         for _ in range(steps):
             self.random.choice(self.calls)()
+            self.take_out()
             w.check_money()
         w.end()
         return w.ended
@@ -46,6 +49,20 @@ class MoneyPlay:
 
     def fund(self) -> None:
         self.world.fund(self.anybody(), self.random.choice([1, ETHER, 20 * ETHER]))
+
+    def take_out(self) -> None:
+        """Somebody names an address, asks for stake, or has it paid: for itself or for another."""
+        w, draw = self.world, self.taking_out
+        owner, other = draw.choice(w.people[:3]), draw.choice(w.people[:3])
+        payee = w.vault.payee_of(owner)
+        by = draw.choice([owner, payee, payee, other])
+        match draw.randrange(6):
+            case 0:
+                w.set_payee(owner, draw.choice([other, *w.vault.nobody]), by)
+            case 1 | 2:
+                w.request_exit(owner, draw.choice([0, 1, ETHER, 10**6 * ETHER]), by)
+            case 3 | 4:
+                w.withdraw(owner, by)
 
     def end_the_run(self) -> None:
         w = self.world
@@ -181,4 +198,7 @@ def test_money_ends_alike_whatever_strangers_do() -> None:
     for seed in range(8):
         ended.update(MoneyPlay(seed).play(60))
     reached = {call for (call, error), count in ended.items() if count and not error}
+    assert reached >= {"setPayee", "requestExit", "requestExitFor", "withdraw", "withdrawFor"}
+    refused = {(call, error) for (call, error), count in ended.items() if count}
+    assert refused >= {("setPayee", "NotThePayee"), ("setPayee", "PayeeRefused"), ("requestExit", "NotThePayee")}
     assert reached >= {"settleWork", "settleDuty", "settleOpening", "restart", "lapse", "fund", "windDown", "reclaim"}

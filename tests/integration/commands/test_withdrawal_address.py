@@ -1,0 +1,131 @@
+"""`assay ledger withdrawal-address`: what leaves of a key goes to an address that the key cannot change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from starlette.testclient import TestClient
+
+from assay.amounts import WEI
+from assay.explorer.app import make_app
+from assay.explorer.reader import RunReader
+from assay.protocol.errors import UsageError
+from assay.protocol.types import Wei
+from assay.sponsor.launching import deposit, mint_tokens
+from assay_ledger.chain.client import address_of
+from assay_ledger.keys.keystore import find_key, load_keys
+from assay_ledger.rounds.run import Run
+from tests.harness.actors.desk import Desk, open_desk
+from tests.harness.actors.whole_run import new_whole_run
+from tests.harness.rounds.samples import ETHER
+
+COLD_KEY, NOBODYS = "cold", Account.create().address
+
+
+@dataclass
+class KeyedDesk:
+    """A desk in a run, whose keys are a hot one with stake and a cold one."""
+
+    desk: Desk
+    run: Run
+    hot: str
+    cold: str
+    account: LocalAccount
+    """Of the hot key."""
+
+    def words(self, key: str) -> tuple[str, ...]:
+        return (*self.desk.run_words, "--key", key, *self.desk.key_words[2:])
+
+    def as_hot(self, *words: str) -> Any:
+        return self.desk.json("ledger", *words, *self.words("sponsor"))
+
+    def as_cold(self, *words: str) -> Any:
+        return self.desk.json("ledger", *words, *self.words(COLD_KEY))
+
+    def refused(self, *words: str, key: str = "sponsor") -> str:
+        return self.desk.refused("ledger", *words, *self.words(key)).code
+
+    def stake(self, amount: int) -> None:
+        """The hot key stakes so many tokens."""
+        mint_tokens(self.run.chain, self.account, self.run.token, address_of(self.account), Wei(amount * WEI))
+        deposit(self.run.chain, self.account, self.run, Wei(amount * WEI))
+
+    def status(self) -> Any:
+        return self.desk.json("status", *self.desk.run_words, "--address", self.hot)
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedDesk]:
+    with open_desk(tmp_path_factory.mktemp("desk")) as desk:
+        made = new_whole_run(desk.stage, tmp_path_factory.mktemp("run"))
+        at = ("--keys-dir", str(desk.folder / "keys"), "--password-file", str(desk.folder / "password"))
+        cold = desk.json("key", "new", COLD_KEY, "--kdf", "pbkdf2", *at)["address"]
+        account = load_keys(find_key(desk.folder / "keys", "sponsor"), "a password").account
+        desk.stage.chain.transfer(desk.stage.sponsor, cold, ETHER)
+        yield KeyedDesk(desk.at(made.run), made.run, account.address, cold, account)
+
+
+def test_what_leaves_of_a_stolen_key_is_paid_to_an_address_that_it_cannot_change(keyed: KeyedDesk) -> None:
+    made, run, chain = keyed, keyed.run, keyed.run.chain
+    made.stake(100)
+    made.as_hot("unstake", "60", "--yes")
+    assert made.status()["withdrawal_address"] == made.hot.lower()
+    said = made.desk("ledger", "withdrawal-address", made.cold, "--dry-run", *made.words("sponsor"))
+    assert f"Nobody has used {made.cold} on this chain yet" in " ".join(said.stderr.split())
+    named = made.as_hot("withdrawal-address", made.cold, "--yes")
+    assert (named["owner"], named["withdrawal_address"]) == (made.hot, made.cold) and named["tx"]
+    shown = made.desk.json("ledger", "withdrawal-address", *made.desk.run_words, "--for", made.hot)
+    assert shown == {"owner": made.hot, "withdrawal_address": made.cold, "tx": None}
+    # The thief of the hot key.
+    assert made.refused("withdrawal-address", NOBODYS, "--yes") == "NotThePayee"
+    assert made.refused("unstake", "1", "--yes") == "NotThePayee"
+    assert made.refused("withdraw") == "ExitTooEarly"
+    # The owner, by its other key.
+    asked = made.as_cold("unstake", "40", "--for", made.hot, "--yes")
+    assert asked["leaving"] == 100 * WEI
+    chain.rpc("evm_mine", hex(asked["not_before"] + 1))
+    found = made.status()
+    assert (found["withdrawal_address"], found["leaving"]["is_due"]) == (made.cold.lower(), True)
+    assert made.cold in made.desk("status", *made.desk.run_words, "--address", made.hot).stdout
+    # The thief may pay; whom, it does not choose.
+    paid = made.as_hot("withdraw")
+    assert (paid["to"], paid["held"]) == (made.cold, 100 * WEI)
+    assert chain.ask(run.token.balance_of(address_of(made.account))) == 0
+    with TestClient(make_app(RunReader(run))) as client:
+        page = client.get(f"/actors/{made.hot.lower()}").text
+        assert "withdrawal address" in page and made.cold.lower() in page
+        assert client.get(f"/api/v1/actors/{made.hot.lower()}").json()["withdrawal_address"] == made.cold.lower()
+    assert made.as_cold("withdrawal-address", made.hot, "--for", made.hot, "--yes")["withdrawal_address"] == made.hot
+    assert made.status()["withdrawal_address"] == made.hot.lower()
+
+
+def test_anybody_withdraws_for_an_owner(keyed: KeyedDesk) -> None:
+    made = keyed
+    made.stake(7)
+    asked = made.as_hot("unstake", "7", "--yes")
+    made.run.chain.rpc("evm_mine", hex(asked["not_before"] + 1))
+    paid = made.as_cold("withdraw", "--for", made.hot)
+    assert (paid["to"], paid["held"]) == (made.hot, 7 * WEI)
+    assert made.refused("withdraw", "--for", made.hot, key=COLD_KEY) == "NothingExiting"
+    assert made.refused("unstake", "1", "--for", made.hot, "--yes", key=COLD_KEY) == "NotThePayee"
+    assert made.as_cold("claim", "--for", made.hot) == {"vested": 0, "claimed": {}, "tx": None}
+
+
+@pytest.mark.parametrize("typed", ["lower case", "one letter wrong", "too short"])
+def test_an_address_that_may_be_mistyped_is_wrong_usage(keyed: KeyedDesk, typed: str) -> None:
+    letter = next(k for k, c in enumerate(keyed.cold) if k > 1 and c.isalpha())
+    wrong = keyed.cold[:letter] + keyed.cold[letter].swapcase() + keyed.cold[letter + 1 :]
+    words = {"lower case": keyed.cold.lower(), "one letter wrong": wrong, "too short": keyed.cold[:-2]}
+    found = keyed.desk.refused("ledger", "withdrawal-address", words[typed], "--yes", *keyed.words("sponsor"))
+    assert isinstance(found, UsageError) and found.exit_code == 2
+    assert found.code == ("AddressInvalid" if typed == "too short" else "AddressUnchecked")
+
+
+def test_an_address_that_nobody_has_a_key_of_is_refused_before_anything_is_asked(keyed: KeyedDesk) -> None:
+    for nobody in ("0x" + "00" * 20, "0x000000000000000000000000000000000000dEaD"):
+        assert keyed.refused("withdrawal-address", nobody) == "PayeeRefused"
