@@ -72,6 +72,13 @@ def post(
     update: Annotated[
         str, typer.Option(help="How updates travel: f32, bf16, int8, int4, or sparse (one parameter in 64).")
     ] = "f32",
+    merge: Annotated[
+        str,
+        typer.Option(
+            help="What becomes of a group's updates: mean, or against poison median-norm, median, centered-clip or "
+            "bucketed-clip."
+        ),
+    ] = "mean",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of the run.")] = 20,
     seats: Annotated[int, typer.Option(min=1, max=1024, help="Seats, each with its own piece of the data.")] = 8,
     group_size: Annotated[
@@ -149,6 +156,7 @@ def post(
         steps=steps,
         tier=tier,
         update=update,
+        merge=merge,
         rounds=rounds,
         seats=seats,
         group_size=group_size,

@@ -51,6 +51,7 @@ class PostWanted:
     steps: int | None = None
     tier: str | None = None
     update: str = "f32"
+    merge: str = "mean"
     rounds: int = 20
     seats: int = 8
     group_size: int | None = None
@@ -317,12 +318,15 @@ def _inner_steps(wanted: PostWanted) -> int:
 
 
 def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = None) -> PreparedRounds:
-    """What the run starts from. Raises UserError (UnknownCarrier), and what `load_start` and capture raise."""
+    """What the run starts from. Raises UserError (UnknownCarrier, UnknownMerge), and what `load_start` and capture
+    raise.
+    """
     from assay.programs.capture import tier_of
     from assay.programs.factory import load_recipe
     from assay.sponsor.preparing import prepare_recipe_rounds, prepare_rounds
     from assay.training import data as texts
     from assay.training.presets import preset as preset_of
+    from assay.training.robust import merge_kind
     from assay.training.updates import UpdateWire
 
     carriers = {wire.value: wire for wire in UpdateWire}
@@ -332,10 +336,8 @@ def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = 
             code="UnknownCarrier",
             remedy=f"Choose one of: {', '.join(carriers)}.",
         )
-    wire, four = (
-        carriers[wanted.update],
-        f"step, update ({wanted.update}), merge of {wanted.seats} seats, witnessed step",
-    )
+    wire, kind = carriers[wanted.update], merge_kind(wanted.merge)
+    four = f"step, update ({wanted.update}), merge of {wanted.seats} seats ({wanted.merge}), witnessed step"
     if start is not None:
         momentum = ", with its outer momentum" if start.momentum else ""
         talk.print(f"the first parameters are those of {start.source}{momentum}", markup=False)
@@ -344,7 +346,9 @@ def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = 
         text = texts.pydoc_text() if wanted.data is None else texts.read_text(wanted.data)
         talk.print(f"capturing the programs of preset {chosen.name}: {four}")
         with progress(CAPTURING):
-            return prepare_rounds(chosen, text, wanted.seats, wire=wire, group_size=wanted.group_size, start=start)
+            return prepare_rounds(
+                chosen, text, wanted.seats, wire=wire, group_size=wanted.group_size, start=start, kind=kind
+            )
     tier = wanted.tier or DEFAULT_TIER
     tier_of(tier)
     made = load_recipe(wanted.recipe)
@@ -359,6 +363,7 @@ def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = 
             wire=wire,
             group_size=wanted.group_size,
             start=start,
+            kind=kind,
         )
     for line in found.mapped:
         talk.print(f"of what it starts from: {line}", markup=False)

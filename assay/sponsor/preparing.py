@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from assay.protocol.program.program import Program
     from assay.training.presets import Preset
     from assay.training.recipes.recipe import Recipe
+    from assay.training.robust import MergeKind
     from assay.training.updates import UpdateWire
 
 GENESIS_SEED: Final = 1
@@ -66,10 +67,12 @@ def prepare_rounds(
     wire: UpdateWire | None = None,
     group_size: int | None = None,
     start: StartValues | None = None,
+    kind: MergeKind | None = None,
 ) -> PreparedRounds:
     """Captures a preset's programs for a text and a number of seats, and draws the first parameters unless given.
 
-    wire: how updates travel, f32 unless given. group_size: as `group_size_of`. start: what the run starts from.
+    wire: how updates travel, f32 unless given. kind: what a merge makes of them, the mean unless given. group_size:
+    as `group_size_of`. start: what the run starts from.
 
     Raises UserError (EmptyData, VocabularyTooLarge, and what `load_start` raises), NumericsError (CannotLower),
     RejectedError (NoWitness).
@@ -92,7 +95,9 @@ def prepare_rounds(
     state = initial_state(step, drawn, scalars)
     program = training_program(preset, corpus, restarts=True)
     origin = ModelOrigin(preset=preset.name, text=text.encode())
-    made = prepared_rounds(origin, program, state, seats, preset.inner_steps, wire, group_size, momentum=momentum)
+    made = prepared_rounds(
+        origin, program, state, seats, preset.inner_steps, wire, group_size, momentum=momentum, kind=kind
+    )
     return replace(made, mapped=mapped)
 
 
@@ -106,6 +111,7 @@ def prepare_recipe_rounds(
     wire: UpdateWire | None = None,
     group_size: int | None = None,
     start: StartValues | None = None,
+    kind: MergeKind | None = None,
 ) -> PreparedRounds:
     """Captures a model of one's own for a run in which a whole commitment is `inner_steps` steps.
 
@@ -153,6 +159,7 @@ def prepare_recipe_rounds(
         group_size,
         statistics=len(captured.carried),
         momentum=momentum,
+        kind=kind,
     )
     return replace(made, step_seconds=seconds, mapped=() if fitted is None else fitted.mapped)
 
@@ -265,24 +272,27 @@ def prepared_rounds(
     *,
     statistics: int = 0,
     momentum: Sequence[Tensor] | None = None,
+    kind: MergeKind | None = None,
 ) -> PreparedRounds:
     """What a run of any captured step starts from; state: its first lists. Raises as `prepare_rounds`.
 
     statistics: how many tensors at the end of the parameters are running statistics. momentum: the first outer
-    momentum, laid out as the parameters; zeros unless given.
+    momentum, laid out as the parameters; zeros unless given. kind: of a merge, the mean unless given.
     """
     from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
     from assay.protocol.trees.state import TrainingList
     from assay.training.merge import MergeRule, usual_limit
     from assay.training.outer import zero_momentum
     from assay.training.programs import generation_program, merge_program, partial_program, update_program
+    from assay.training.robust import MergeKind
     from assay.training.state import SCALAR_NAMES, Scalars
     from assay.training.updates import UpdateWire, zero_update
 
     wire = wire or UpdateWire.F32
     parameters, optimizer, slots = state
     scalars = Scalars.from_list(slots[: len(SCALAR_NAMES)])
-    rule = MergeRule(limit=usual_limit(inner_steps, float(scalars.learning_rate)), statistics=statistics)
+    limit = usual_limit(inner_steps, float(scalars.learning_rate))
+    rule = MergeRule(limit=limit, statistics=statistics, kind=kind or MergeKind.MEAN)
     size = group_size_of(seats, group_size)
     if size:
         merge_of_all = generation_program(parameters, -(-seats // size), rule)

@@ -1,7 +1,8 @@
 """The merge: what the counted updates of a round make of the model (DiLoCo, Douillard et al., 2023), whoever sent them.
 
 Nothing in a merge trusts an update: what is not finite is zero, and each of its tensors is scaled down to a largest
-norm, so that one seat moves the mean by no more than its share. Up to 64 seats are merged at once (`merge`); more in
+norm, so that one seat moves the mean by no more than its share. In place of the mean a merge may take what most updates
+agree on (`robust`), which liars within their norm do not lead far. Up to 64 seats are merged at once (`merge`); more in
 two levels (`partial`, then `merge_partials`), each a program and a claim of its own.
 
 The last tensors of the parameters may be running statistics, which no gradient moves and no step is taken on: they go
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from assay.training.finite import INFINITE, finite
+from assay.training.robust import MergeKind, agreed
 from assay.training.statistics import middle, present
 from assay.training.updates import UpdateWire, received
 
@@ -32,13 +34,15 @@ class MergeRule:
     """The constants of a merge: a charter's terms, in its programs.
 
     limit: the largest root mean square of a tensor of an update; more is scaled down to it. rate, momentum: of the
-    Nesterov step on the mean. statistics: how many tensors at the end of the parameters are running statistics.
+    Nesterov step on the mean. statistics: how many tensors at the end of the parameters are running statistics. kind:
+    what is made of a group's updates.
     """
 
     limit: float
     rate: float = 0.7
     momentum: float = 0.9
     statistics: int = 0
+    kind: MergeKind = MergeKind.MEAN
 
     def bound(self, shape: Sequence[int]) -> float:
         """The largest norm of one update of a parameter of this shape."""
@@ -59,13 +63,17 @@ def merge(
 ) -> OuterState:
     """New parameters and outer momentum from N update lists on the wire and a list holding the mask f32 [N].
 
-    The mean over the seats of the mask (1.0 or 0); a seat that is not in it has the zero update. None: nothing changes.
+    The mean, or what the rule puts in its place, over the seats of the mask (1.0 or 0); a seat that is not in it has
+    the zero update. None: nothing changes.
     """
     *sent, (mask_N,) = updates_and_mask
     shapes = [p.shape for p in parameters]
     updates = [received(update, wire, shapes, statistics=rule.statistics) for update in sent]
     moves = [middle(same, mask_N > 0.0) for same in _statistics(updates, rule)]
-    return _moved(parameters, momentum, [*_total(updates, rule), *moves], mask_N.sum(), rule)
+    if rule.kind is MergeKind.MEAN:
+        return _moved(parameters, momentum, [*_total(updates, rule), *moves], mask_N.sum(), rule)
+    means = [agreed(rule.kind, _limited(same, rule), mask_N > 0.0) for same in _trained(updates, rule)]
+    return _moved(parameters, momentum, [*means, *moves], mask_N.sum(), rule, are_means=True)
 
 
 def partial(
@@ -76,11 +84,14 @@ def partial(
 ) -> tuple[list[Tensor]]:
     """The sum of one group's updates, f32, of parameters of these shapes; a seat not counted has the zero update.
 
-    Statistics have the middle in it, of the seats whose update moves any of them: nothing says here who is counted.
+    Where the rule has another than the mean: that, times the number of seats whose update is not zero, so that it
+    stands among sums. Statistics have the middle in it, of the seats whose update moves any of them: nothing says here
+    who is counted.
     """
     all_N = [received(update, wire, shapes, statistics=rule.statistics) for update in updates]
     moved_N = present([update[len(update) - rule.statistics :] for update in all_N])
-    return ([*_total(all_N, rule), *[middle(same, moved_N) for same in _statistics(all_N, rule)]],)
+    totals = _total(all_N, rule) if rule.kind is MergeKind.MEAN else _agreed_total(all_N, rule)
+    return ([*totals, *[middle(same, moved_N) for same in _statistics(all_N, rule)]],)
 
 
 def merge_partials(
@@ -104,18 +115,35 @@ def limited_sum(parts: Sequence[Tensor], bounds: Tensor | float) -> Tensor:
 
     One whose norm is beyond f32, about 1.8e19, counts as zero: nobody honest is near it.
     """
+    return _sum_in_pairs(limited(parts, bounds))
+
+
+def limited(parts: Sequence[Tensor], bounds: Tensor | float) -> list[Tensor]:
+    """N tensors of one shape as `limited_sum` adds them."""
     clean = [finite(part) for part in parts]
     squares_N = torch.stack([(x * x).sum() for x in clean])
     norms_N = torch.sqrt(squares_N)
     scales_N = torch.where(norms_N <= bounds, 1.0, bounds / norms_N)
     # Squares beyond f32 sum to infinity or to NaN, and NaN is below nothing.
     scales_N = torch.where(squares_N < INFINITE, scales_N, 0.0)
-    return _sum_in_pairs([x * scales_N[k] for k, x in enumerate(clean)])
+    return [x * scales_N[k] for k, x in enumerate(clean)]
 
 
 def _total(updates: Sequence[Sequence[Tensor]], rule: MergeRule) -> list[Tensor]:
     """The sum over seats of what is trained, tensor by tensor."""
     return [limited_sum(same, rule.bound(same[0].shape)) for same in _trained(updates, rule)]
+
+
+def _agreed_total(updates: Sequence[Sequence[Tensor]], rule: MergeRule) -> list[Tensor]:
+    """What the updates that are not zero agree on, times how many they are, tensor by tensor."""
+    sent_N = present([update[: len(update) - rule.statistics] for update in updates])
+    sent = sent_N.to(torch.float32).sum()
+    means = [agreed(rule.kind, _limited(same, rule), sent_N) for same in _trained(updates, rule)]
+    return [torch.where(sent > 0.0, mean * sent, 0.0) for mean in means]
+
+
+def _limited(same: Sequence[Tensor], rule: MergeRule) -> list[Tensor]:
+    return limited(same, rule.bound(same[0].shape))
 
 
 def _trained(updates: Sequence[Sequence[Tensor]], rule: MergeRule) -> list[tuple[Tensor, ...]]:
@@ -130,7 +158,13 @@ def _statistics(updates: Sequence[Sequence[Tensor]], rule: MergeRule) -> list[tu
 
 
 def _moved(
-    parameters: Sequence[Tensor], momentum: Sequence[Tensor], totals: Sequence[Tensor], weight: Tensor, rule: MergeRule
+    parameters: Sequence[Tensor],
+    momentum: Sequence[Tensor],
+    totals: Sequence[Tensor],
+    weight: Tensor,
+    rule: MergeRule,
+    *,
+    are_means: bool = False,
 ) -> OuterState:
     """One Nesterov step on the mean, and statistics moved by theirs; weight: of the updates in the totals, f32 []."""
     anyone = weight > 0.0
@@ -143,7 +177,7 @@ def _moved(
             new_parameters.append(torch.where(anyone, p - total, p))
             new_momentum.append(m)
             continue
-        mean = total * share
+        mean = total if are_means else total * share
         velocity = m * rule.momentum + mean
         moved = p - (mean + velocity * rule.momentum) * rule.rate
         new_parameters.append(torch.where(anyone, moved, p))

@@ -31,14 +31,20 @@ def middle(differences: Sequence[Tensor], counted_N: Tensor) -> Tensor:
     is_counter = not differences[0].is_floating_point()
     if is_counter:
         moves = [m.clamp(-MOST_COUNTED, MOST_COUNTED) for m in moves]
-    stack = torch.stack(moves, -1)  # [..., N]
-    ordered = torch.where(counted_N, stack, INFINITE).sort(-1).values
-    count = counted_N.to(torch.int32).sum()
-    places = torch.stack([(count - 1) >> 1, count >> 1]).clamp(0, len(moves) - 1)
-    both = ordered.index_select(-1, places)  # [..., 2]
-    low, high = both[..., 0], both[..., 1]
+    low, high = middle_two(torch.stack(moves, -1), counted_N)
     chosen = torch.where(low > 0.0, low, torch.where(high < 0.0, high, 0.0))
     return chosen.to(differences[0].dtype) if is_counter else chosen
+
+
+def middle_two(x: Tensor, counted_N: Tensor) -> tuple[Tensor, Tensor]:
+    """The two middle ones, lower first, of the counted along the last dimension of f32 [..., N]; of an odd number twice
+    the same. Nobody counted: no numbers that mean anything.
+    """
+    ordered = torch.where(counted_N, x, INFINITE).sort(-1).values
+    count = counted_N.to(torch.int32).sum()
+    places = torch.stack([(count - 1) >> 1, count >> 1]).clamp(0, x.shape[-1] - 1)
+    both = ordered.index_select(-1, places)  # [..., 2]
+    return both[..., 0], both[..., 1]
 
 
 def present(updates: Sequence[Sequence[Tensor]]) -> Tensor:

@@ -21,6 +21,7 @@ from tools.recompute.bases import false_merges
 from tools.recompute.chain import RecordedRun
 from tools.recompute.comparing import differences
 from tools.recompute.fields import recompute
+from tools.recompute.merges import MERGES
 from tools.recompute.store import Store
 
 
@@ -32,12 +33,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("document", type=Path, help="what `assay demo --json` printed")
     parser.add_argument("--rpc-url", help="the document's own unless given")
     parser.add_argument("--store", help="the document's own unless given")
+    parser.add_argument("--merge", choices=MERGES, default="mean", help="the run's, as it was posted")
     options = parser.parse_args(argv)
     document = json.loads(options.document.read_text())
     ledger = RecordedRun(options.rpc_url or document["rpc_url"], document["run"])
     store = Store(Path(options.store or document["store"]))
     fields = recompute(ledger, store, document)
-    found = [*differences(document, fields), *false_merges(ledger, store)]
+    found = [*differences(document, fields), *false_merges(ledger, store, options.merge)]
     for line in found:
         print(line)
     print(f"{len(fields)} fields recomputed, {len(found)} differences")

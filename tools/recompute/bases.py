@@ -18,10 +18,12 @@ from tools.recompute.chain import (
     MOMENTUM,
     PARAMETERS,
     RATE,
+    SEATS,
     STEPS_PER_UNIT,
     Page,
     RecordedRun,
 )
+from tools.recompute.merges import agreed
 from tools.recompute.store import Store, list_root, state_root
 from tools.recompute.wires import numbers
 
@@ -61,10 +63,11 @@ def parents(ledger: RecordedRun) -> dict[int, int]:
     return {e["round"]: e["parent"] for e in ledger.events("commitments", "RoundBegan")}
 
 
-def false_merges(ledger: RecordedRun, store: Store) -> Iterator[str]:
+def false_merges(ledger: RecordedRun, store: Store, merge: str = "mean") -> Iterator[str]:
     """A line for each final generation that is not the merge of what counted, from the genesis to the newest.
 
-    Each starts from the bytes of the one before it, so that what is true of all is true of the model.
+    merge: which the run's is, as `tools.recompute.merges` names them. Each starts
+    from the bytes of the one before it, so that what is true of all is true of the model.
     """
     training = ledger.training
     # A round of Adam's steps moves an element by about the rate in each: no update's root mean square is beyond it.
@@ -76,8 +79,10 @@ def false_merges(ledger: RecordedRun, store: Store) -> Iterator[str]:
         raise SystemExit("the run does not start from a momentum of zeros")
     for number in final_generations(ledger)[1:]:
         shapes = [value.shape for value in parameters]
-        updates = [numbers(store.weights(root), shapes) for root in counted_updates(ledger, number - 1)]
-        wanted, velocity = _merged(parameters, velocity, updates, limit)
+        updates = {
+            seat: numbers(store.weights(root), shapes) for seat, root in counted_updates(ledger, number - 1).items()
+        }
+        wanted, velocity = _merged(parameters, velocity, updates, limit, merge, training[SEATS])
         made = store.find(bytes(generation(ledger, number)["parameters"]))
         if made is None:  # nobody needed it any more: what was computed here stands for it
             parameters = [value.astype("f4") for value in wanted]
@@ -89,23 +94,23 @@ def false_merges(ledger: RecordedRun, store: Store) -> Iterator[str]:
         parameters = made
 
 
-def counted_updates(ledger: RecordedRun, round_: int) -> list[bytes]:
-    """The list root of each update of a round that the chain counts."""
+def counted_updates(ledger: RecordedRun, round_: int) -> dict[int, bytes]:
+    """The list root of each update of a round that the chain counts, by seat."""
     mask, _ = ledger.call(ledger.at["commitments"], "mergedOf(uint64,uint32)", [round_, 0], ["uint64", "bytes32"])
     works = [e for e in ledger.events("commitments", "WorkCommitted") if e["round"] == round_]
-    return [bytes(e["work"][3]) for e in works if mask >> e["seat"] & 1]
+    return {e["seat"]: bytes(e["work"][3]) for e in works if mask >> e["seat"] & 1}
 
 
 def _merged(
-    parameters: list[Any], velocity: list[Any], updates: list[list[Any]], limit: float
+    parameters: list[Any], velocity: list[Any], updates: dict[int, list[Any]], limit: float, merge: str, seats: int
 ) -> tuple[list[Any], list[Any]]:
-    """New parameters and velocity: the mean of the updates, each cut to its limit, then a step of Nesterov's."""
+    """New parameters and velocity: the merge of the updates, each cut to its limit, then a step of Nesterov's."""
     if not updates:
         return parameters, velocity
-    means = [
-        sum(_limited(update[k].astype("f8"), limit * sqrt(value.size)) for update in updates) / len(updates)
-        for k, value in enumerate(parameters)
-    ]
+    means = []
+    for k, value in enumerate(parameters):
+        cut = [_limited(update[k].astype("f8"), limit * sqrt(value.size)) for update in updates.values()]
+        means.append(agreed(merge, cut, list(updates), seats))
     after = [old * OUTER_MOMENTUM + mean for old, mean in zip(velocity, means, strict=True)]
     steps = [(mean + new * OUTER_MOMENTUM) * OUTER_RATE for mean, new in zip(means, after, strict=True)]
     return [value - step for value, step in zip(parameters, steps, strict=True)], after

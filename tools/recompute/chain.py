@@ -20,7 +20,7 @@ TERMS = (
     f"(uint128,bool,{','.join(['uint128'] * 9 + ['uint32'] * 7)}),(uint48,uint32,uint32),(uint64,uint64,uint64,uint32),"
     f"(uint48,uint48,uint48,uint128,uint128,uint128),{','.join(['(bytes32,bytes32,bytes)'] * 5)},address[])"
 )
-MAX_UNITS, STEPS_PER_UNIT, RATE, PARAMETERS, MOMENTUM, DATA = 5, 6, 9, 10, 11, 15
+SEATS, MAX_UNITS, STEPS_PER_UNIT, RATE, PARAMETERS, MOMENTUM, DATA = 0, 5, 6, 9, 10, 11, 15
 """Where these stand in TRAINING."""
 
 MODULES = (

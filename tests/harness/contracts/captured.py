@@ -31,6 +31,7 @@ from assay.training.programs import (
     zero_parameters,
 )
 from assay.training.recipes.recipe import RecipeStep
+from assay.training.robust import MergeKind
 from assay.training.state import Scalars, TensorLists
 from assay.training.step import initial_state, preset_step
 from assay.training.updates import COMPUTE_UPDATE, UpdateWire
@@ -97,6 +98,13 @@ def _merged(wire: UpdateWire) -> Subject:
     return merge_program(start, 3, rule, wire), (start, _layer(7), *sent, [torch.tensor([1.0, 0.0, 1.0])])
 
 
+def _robust(kind: MergeKind) -> Subject:
+    """A merge of five seats by one of the rules against poison, of which one is left out and two agree."""
+    start, rule = _layer(1), MergeRule(limit=1.0, kind=kind)
+    sent = [_layer(2 + k % 4) for k in range(5)]
+    return merge_program(start, 5, rule), (start, _layer(8), *sent, [torch.tensor([1.0, 1.0, 0.0, 1.0, 1.0])])
+
+
 def _layer(seed: int) -> list[Tensor]:
     draw = torch.Generator().manual_seed(seed)
     return [torch.randn(shape, generator=draw) * 0.1 for shape in LAYER]
@@ -108,6 +116,11 @@ SUBJECTS: dict[str, Callable[[], Subject]] = {
     "sparse": _sparse,
     **{f"{wire.value} update": (lambda wire=wire: _sent(wire)) for wire in UpdateWire},
     **{f"{wire.value} merge": (lambda wire=wire: _merged(wire)) for wire in UpdateWire},
+    **{
+        f"{kind.value} of updates": (lambda kind=kind: _robust(kind))
+        for kind in MergeKind
+        if kind is not MergeKind.MEAN
+    },
     **{name: (lambda name=name: _model(name)) for name in ("llama", "experts", "mlp", "cnn", "gru", "muon")},
 }
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from eth_account import Account
 
 from assay.cli import acting
@@ -18,8 +19,14 @@ from assay.cli.weights import WeightsNotOnChain
 from assay.protocol.digests import keccak
 from assay.protocol.errors import ConfigError, ExitCode, FundsError, RejectedError, UsageError, UserError
 from assay.protocol.run.beacon import EVMNET
+from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Address, BeaconRound, DType, Wei
 from assay.sponsor.launching import deposit, escrow_of, stake_of
+from assay.training.merge import MergeRule, usual_limit
+from assay.training.presets import TINY
+from assay.training.programs import merge_program
+from assay.training.robust import MergeKind
+from assay.training.updates import UpdateWire
 from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import UnknownCode, code_of
@@ -44,8 +51,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 @pytest.fixture(scope="module")
 def posted(desk: Desk) -> tuple[Desk, Any]:
-    """A small run whose updates travel in one byte a parameter, and what the command said of it."""
-    document = desk.post("--preset", "tiny", "--seats", "2", "--rounds", "1", "--update", "int8", "--escrow", "5000")
+    """A small run whose updates travel in one byte a parameter, with its clipped mean, and what was said of it."""
+    programs = ("--update", "int8", "--merge", "median-norm")
+    document = desk.post("--preset", "tiny", "--seats", "2", "--rounds", "1", *programs, "--escrow", "5000")
     return desk.at(desk.opened(document)), document
 
 
@@ -55,6 +63,9 @@ def test_a_run_of_int8_updates_is_posted_listed_and_shown(posted: tuple[Desk, An
     archive = archive_of(run, open_store(desk.folder / "store"))
     archive.check()
     assert {spec.dtype for spec in archive.update_specs} == {DType.I8, DType.F32}
+    rule = MergeRule(usual_limit(TINY.inner_steps, float(torch.tensor(TINY.learning_rate))), kind=MergeKind.MEDIAN_NORM)
+    shapes = [torch.zeros(spec.dims) for spec in archive.specs(TrainingList.PARAMETERS)]
+    assert run.charter.merge.root == merge_program(shapes, 2, rule, UpdateWire.INT8).root
     listed = desk.json("run", "list", *desk.chain_words, *desk.store_words)
     assert {"run": document["run"], "model": "tiny", "rounds": 1, "block": listed[0]["block"]} in listed
     shown = desk.json("run", "show", *desk.run_words)
@@ -236,6 +247,7 @@ def test_what_is_no_preset_or_chain_or_beacon_is_refused_by_name(desk: Desk) -> 
         (("--beacon", "chain", "--profile", "op"), "UnfitBeacon"),
         (("--beacon", "chain", "--profile", "arbitrum"), "UnfitBeacon"),
         (("--update", "fp4"), "UnknownCarrier"),
+        (("--merge", "krum"), "UnknownMerge"),
         (("--preset", "tiny", "--units", "3"), "UnitsDoNotDivide"),
     ):
         found = desk.refused("run", "post", *more, *at)
