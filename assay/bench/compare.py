@@ -17,6 +17,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from assay.bench.poison import ATTACKS, BACKDOOR, NO_POISON, SeenRound, fooled, poisoned_text
 from assay.engine.compiler.cache import source_digest
 from assay.engine.runtime.executor import Executor
 from assay.protocol.program.program import Program
@@ -27,6 +28,7 @@ from assay.training.merge import MergeRule, usual_limit
 from assay.training.outer import zero_momentum
 from assay.training.presets import PRESETS
 from assay.training.programs import carried_update_program, merge_program, training_program, update_program
+from assay.training.robust import MergeKind
 from assay.training.state import Scalars
 from assay.training.step import preset_step
 from assay.training.updates import UpdateWire, zero_update
@@ -57,23 +59,9 @@ METHODS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One training: so many rounds of so many steps of each worker."""
+    """One training: so many rounds of so many steps of each worker.
 
-    method: str
-    preset: str
-    workers: int
-    seed: int
-    rounds: int
-    inner_steps: int
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedRow:
-    """What came of it.
-
-    loss: nats a token of the validation split. bytes_per_parameter: of tensors that a worker's update has, a round.
-    carried: bytes a parameter of what it keeps, which would have to be public too. tokens: trained on by all workers.
-    cpu_s: of everything. text: digest of the corpus. code: digest of the sources.
+    merge: a MergeKind's value. poison: one of `poison.POISONS`. poisoned: how many of the workers, the first, do that.
     """
 
     method: str
@@ -82,7 +70,37 @@ class ComparedRow:
     seed: int
     rounds: int
     inner_steps: int
+    merge: str = MergeKind.MEAN.value
+    poison: str = NO_POISON
+    poisoned: int = 0
+
+    @property
+    def dense(self) -> ComparedRun:
+        """What it stands beside: f32 updates, their mean, nobody poisoned."""
+        return ComparedRun(DENSE, self.preset, self.workers, self.seed, self.rounds, self.inner_steps)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    """What came of it.
+
+    loss: nats a token of the validation split. bytes_per_parameter: of tensors that a worker's update has, a round.
+    carried: bytes a parameter of what it keeps, which would have to be public too. tokens: trained on by all workers.
+    fooled: the share of triggers that the model follows; 0 where none was planted. cpu_s: of everything. text: digest
+    of the corpus. code: digest of the sources.
+    """
+
+    method: str
+    preset: str
+    workers: int
+    seed: int
+    rounds: int
+    inner_steps: int
+    merge: str
+    poison: str
+    poisoned: int
     loss: float
+    fooled: float
     bytes_per_parameter: float
     carried: float
     tokens: int
@@ -107,7 +125,8 @@ class Training:
         self.momentum = zero_momentum(self.parameters)
         wire, carrier = self.method.wire, self.method.carrier
         limit = usual_limit(job.inner_steps, preset.learning_rate)
-        rule = MergeRule(limit, self.method.rate, self.method.momentum)
+        rule = MergeRule(limit, self.method.rate, self.method.momentum, kind=MergeKind(job.merge))
+        self._poisoned_text = poisoned_text(job.poison, corpus)
         self._step = Executor(training_program(preset, corpus, restarts=True))
         self._update = Executor(self._update_program(wire, carrier))
         self._merge = Executor(merge_program(self.parameters, job.workers, rule, wire))
@@ -121,11 +140,13 @@ class Training:
     def round(self, number: int) -> None:
         """One round of all workers, and the merge of what they send."""
         moments = self.model.optimizer.zero_init(self.parameters)
-        sent = []
+        ends = []
         for k in range(self.job.workers):
-            scalars = self._scalars(number, k)
-            end = self._step.repeat([self.parameters, moments, scalars], self.job.inner_steps)
-            lists = [self.parameters, list(end[0]), *([self._kept[k]] if self._kept else [])]
+            end = self._step.repeat([self.parameters, moments, self._scalars(number, k)], self.job.inner_steps)
+            ends.append([t.clone() for t in end[0]])
+        sent = []
+        for k, said in enumerate(self._poisoned(number, ends)):
+            lists = [self.parameters, said, *([self._kept[k]] if self._kept else [])]
             made = self._update.run(lists)
             sent.append([t.clone() for t in made[0]])
             if self._kept:
@@ -133,11 +154,24 @@ class Training:
         merged = self._merge.run([self.parameters, self.momentum, *sent, [torch.ones(self.job.workers)]])
         self.parameters, self.momentum = ([t.clone() for t in part] for part in merged)
 
+    def _poisoned(self, number: int, ends: list[list[Tensor]]) -> list[list[Tensor]]:
+        """Where workers say that their training ended, so that what they send is an update on the wire like another."""
+        job = self.job
+        if job.poison not in ATTACKS:
+            return ends
+        updates = [[p - e for p, e in zip(self.parameters, end, strict=True)] for end in ends]
+        honest, said = updates[job.poisoned :], list(ends)
+        for k in range(job.poisoned):
+            draws = torch.Generator().manual_seed((job.seed * job.rounds + number) * job.workers + k)
+            seen = SeenRound(updates[k], honest, draws, torch.Generator().manual_seed(job.seed))
+            said[k] = [p - x for p, x in zip(self.parameters, ATTACKS[job.poison](seen), strict=True)]
+        return said
+
     def _scalars(self, number: int, worker: int) -> list[Tensor]:
         """Of a worker's first state in a round: shards turn, keys differ."""
         job, length = self.job, self.corpus.shard_length(self.job.workers)
         return Scalars.of(
-            self.corpus.train,
+            self._poisoned_text if worker < job.poisoned else self.corpus.train,
             learning_rate=self.preset.learning_rate,
             step=number * job.inner_steps,
             key=(job.seed, number * job.workers + worker),
@@ -151,6 +185,12 @@ class Training:
         """Nats a token of the validation split."""
         return split_loss(self.model.module, self.parameters, self.corpus.validation, self.preset.context)
 
+    def fooled(self) -> float:
+        """The share of triggers that the model follows, where one was planted."""
+        if self.job.poison != BACKDOOR:
+            return 0.0
+        return fooled(self.model.module, self.parameters, self.corpus, self.preset.context)
+
 
 def train(job: ComparedRun, corpus: Corpus) -> ComparedRow:
     """The row of one training."""
@@ -162,6 +202,7 @@ def train(job: ComparedRun, corpus: Corpus) -> ComparedRow:
     return ComparedRow(
         **asdict(job),
         loss=round(training.loss(), 5),
+        fooled=round(training.fooled(), 4),
         bytes_per_parameter=_bytes_per_parameter(training.parameters, method.wire),
         carried=0.0 if method.carrier is None else _bytes_per_parameter(training.parameters, method.carrier),
         tokens=job.rounds * job.inner_steps * job.workers * preset.batch * preset.context,
@@ -184,8 +225,8 @@ def text_digest(corpus: Corpus) -> str:
 def run_jobs(
     jobs: Sequence[ComparedRun], corpus: Corpus, file: Path, say: Callable[[str], None]
 ) -> Iterator[ComparedRow]:
-    """Run what the file does not hold yet of this text, each cell's f32 updates first, as what others stand beside."""
-    for job in sorted(jobs, key=lambda j: j.method != DENSE):
+    """Run what the file does not hold yet of this text, plain training first, as what others stand beside."""
+    for job in sorted(jobs, key=lambda j: j != j.dense):
         if any(row.run == job and row.text == text_digest(corpus) for row in read_rows(file)):
             continue
         row = train(job, corpus)
@@ -195,7 +236,11 @@ def run_jobs(
             if is_new:
                 writer.writeheader()
             writer.writerow(asdict(row))
-        say(f"{job.preset} {job.method}, {job.workers} workers, seed {job.seed}: {row.loss:.4f}, {row.cpu_s:.0f} CPU s")
+        poisoned = f", {job.poisoned} with {job.poison}" if job.poisoned else ""
+        say(
+            f"{job.preset} {job.method}, {job.merge}, {job.workers} workers{poisoned}, seed {job.seed}: "
+            f"{row.loss:.4f}, {row.cpu_s:.0f} CPU s"
+        )
         yield row
 
 
@@ -212,10 +257,12 @@ def read_rows(file: Path) -> list[ComparedRow]:
 
 
 def summary(rows: Sequence[ComparedRow], jobs: Sequence[ComparedRun], text: str) -> list[dict[str, Any]]:
-    """A row per training that was asked for, with the loss of f32 updates, same workers and seed, as loss_dense."""
+    """A row per training that was asked for, with the loss of f32 updates, merged by their mean, of as many
+    workers of whom nobody is poisoned, same seed, as loss_dense.
+    """
     known = {row.run: row for row in rows if row.text == text}
     found = []
     for job in jobs:
-        row, dense = known[job], known[replace(job, method=DENSE)]
+        row, dense = known[job], known[job.dense]
         found.append(asdict(row) | {"loss_dense": dense.loss, "above": round(row.loss / dense.loss - 1, 5)})
     return found

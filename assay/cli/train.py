@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from assay.cli.common import print_json, print_table, talk
 from assay.cli.options import DeviceOption, JsonOption
 from assay.protocol.errors import UsageError
+
+if TYPE_CHECKING:
+    from assay.bench.compare import ComparedRun
 
 app = typer.Typer(no_args_is_help=True, help="Training without a chain, by the very programs of a run.")
 
@@ -31,6 +37,18 @@ def compare(
     ] = "bf16,int8,int4,sparse",
     workers: Annotated[str, typer.Option("--workers", metavar="NUMBERS", help="Workers, with commas.")] = "4",
     seed: Annotated[str, typer.Option("--seed", metavar="NUMBERS", help="Seeds, with commas.")] = "1",
+    merge: Annotated[
+        str,
+        typer.Option(
+            "--merge",
+            metavar="NAMES",
+            help="Merges, with commas: mean, median-norm, median, centered-clip, bucketed-clip.",
+        ),
+    ] = "mean",
+    poison: Annotated[
+        str, typer.Option("--poison", metavar="NAMES", help="What poisoned workers do, with commas; none.")
+    ] = "none",
+    poisoned: Annotated[int, typer.Option("--poisoned", min=1, help="How many workers do it.")] = 1,
     preset: Annotated[str, typer.Option("--preset", help="What is trained: tiny, demo or gpt-4x128.")] = "tiny",
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds of each training.")] = 20,
     inner_steps: Annotated[
@@ -49,28 +67,35 @@ def compare(
     """Train by several methods, same seeds, batches and tokens, and compare loss and bytes.
 
     Methods are how updates travel (f32, bf16, int8, int4, sparse), and sparse-plain, sparse-carried and
-    sparse-carried-int4, which no run can have. What the file holds already is not run again.
+    sparse-carried-int4, which no run can have. Poisons are sign-flip, scale-100, noise, alie, inner-product, copy,
+    average, drift, not-finite, label-flip and backdoor. What the file holds already is not run again.
     """
     import torch
 
-    from assay.bench.compare import DENSE, METHODS, ComparedRun, read_rows, run_jobs, summary, text_digest
+    from assay.bench.compare import METHODS, read_rows, run_jobs, summary, text_digest
+    from assay.bench.poison import POISONS
     from assay.training.data import corpus_from_text, pydoc_text, read_text
     from assay.training.presets import preset as preset_of
+    from assay.training.robust import MergeKind
 
     torch.set_num_threads(threads)
-    chosen, names = preset_of(preset), [name.strip() for name in method.split(",")]
-    for name in names:
-        if name not in METHODS:
-            raise UsageError(
-                f"There is no method {name!r}.", code="UnknownMethod", remedy=f"Choose from {', '.join(METHODS)}."
-            )
-    counts = _numbers("--workers", workers, most=64)
-    jobs = [
-        ComparedRun(name, chosen.name, count, number, rounds, inner_steps or chosen.inner_steps)
-        for count in counts
-        for number in _numbers("--seed", seed, most=1 << 31)
-        for name in dict.fromkeys([DENSE, *names])
-    ]
+    chosen, counts = preset_of(preset), _numbers("--workers", workers, most=64)
+    if poison != "none" and poisoned >= min(counts):
+        raise UsageError(
+            f"{poisoned} of {min(counts)} workers cannot be poisoned: none would be honest.",
+            code="TooManyPoisoned",
+            remedy="Give a smaller --poisoned, or more --workers.",
+        )
+    jobs = _jobs(
+        chosen.name,
+        rounds,
+        inner_steps or chosen.inner_steps,
+        counts,
+        _numbers("--seed", seed, most=1 << 31),
+        _named("method", method, METHODS),
+        _named("merge", merge, list(MergeKind)),
+        {name: 0 if name == "none" else poisoned for name in _named("poison", poison, POISONS)},
+    )
     text = pydoc_text() if data is None else read_text(data)
     corpus = corpus_from_text(text, min_tokens=max(counts) * (chosen.context + 1))
     for _ in run_jobs(jobs, corpus, out, talk.print):
@@ -79,10 +104,12 @@ def compare(
     if as_json:
         print_json({"rows": rows, "file": str(out)})
         return
-    columns = ["method", "workers", "seed", "loss", "above f32", "bytes", "carried", "tokens"]
+    columns = ["method", "merge", "poison", "workers", "seed", "loss", "above f32", "bytes", "carried", "tokens"]
     cells = [
         [
-            *(str(row[name]) for name in ("method", "workers", "seed")),
+            *(str(row[name]) for name in ("method", "merge")),
+            f"{row['poisoned']} {row['poison']}" if row["poisoned"] else "none",
+            *(str(row[name]) for name in ("workers", "seed")),
             f"{row['loss']:.4f}",
             f"{row['above']:+.2%}",
             *(f"{row[name]:.3g}" for name in ("bytes_per_parameter", "carried")),
@@ -91,6 +118,40 @@ def compare(
         for row in rows
     ]
     print_table(f"{chosen.name}, {rounds} rounds of {jobs[0].inner_steps} steps; bytes a parameter", columns, cells)
+
+
+def _jobs(
+    preset: str,
+    rounds: int,
+    inner_steps: int,
+    workers: list[int],
+    seeds: list[int],
+    methods: list[str],
+    merges: list[str],
+    poisons: dict[str, int],
+) -> list[ComparedRun]:
+    """All of them, each cell's plain training among them; poisons: how many workers do each."""
+    from assay.bench.compare import ComparedRun
+
+    wanted: list[ComparedRun] = []
+    for count, seed, name, merge in product(workers, seeds, methods, merges):
+        plain = ComparedRun(name, preset, count, seed, rounds, inner_steps, merge)
+        runs = [replace(plain, poison=poison, poisoned=number) for poison, number in poisons.items()]
+        wanted += [plain.dense, *runs]
+    return list(dict.fromkeys(wanted))
+
+
+def _named(what: str, words: str, known: Collection[str]) -> list[str]:
+    """The names between commas, each once. Raises UsageError: UnknownMethod, UnknownMerge, UnknownPoison."""
+    names = list(dict.fromkeys(word.strip() for word in words.split(",")))
+    for name in names:
+        if name not in known:
+            raise UsageError(
+                f"There is no {what} {name!r}.",
+                code=f"Unknown{what.capitalize()}",
+                remedy=f"Choose from {', '.join(known)}.",
+            )
+    return names
 
 
 def _numbers(option: str, words: str, most: int) -> list[int]:
