@@ -23,6 +23,7 @@ MONEY = {
     "Bounties": bounties.BountiesContract.EVENTS,
     "Grants": grants.GrantsContract.EVENTS,
 }
+FOLLOWED = {**KINDS, **MONEY}
 
 
 class ToldMoneyWorld(MoneyWorld):
@@ -53,7 +54,7 @@ class ToldMoneyWorld(MoneyWorld):
         self._read()
 
     def _read(self) -> None:
-        for event in events_of(self.chain.evm, self.chain.contracts, {**KINDS, **MONEY}):
+        for event in events_of(self.chain.evm, self.chain.contracts, FOLLOWED):
             fold(self.told, event, self.now, TRANSACTION)
 
     def view(self, who: Address) -> RunView:
