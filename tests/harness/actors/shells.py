@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -48,13 +48,15 @@ class ActorShells:
         where = ("--rpc-url", self.made.chain.url, "--run", "0x" + self.made.run.address.hex())
         return (*where, *("--key", name, *self.desk.key_words[2:]))
 
-    def start(self, name: str, *words: str, folder: str = "", key: str = "") -> None:
-        """A command of an actor as a process; under its own name, or with somebody else's key."""
+    def start(self, name: str, *words: str, folder: str = "", key: str = "", through: Sequence[str] = ()) -> None:
+        """A command of an actor as a process; under its own name, or with somebody else's key. `through`: a command
+        that becomes it."""
         if key:
             self.people[name] = self.people[key]
         data, store = str(self.made.folder / (folder or name)), str(self.made.folder / "store")
+        where = (*self.words(key or name), "--store", store, "--data-dir", data)
         self.running[name] = subprocess.Popen(
-            [sys.executable, "-m", "assay", *words, *self.words(key or name), "--store", store, "--data-dir", data],
+            [*through, sys.executable, "-m", "assay", *words, *where],
             env=os.environ | {"PYTHONPATH": SOURCE, "ASSAY_CONFIG": "/dev/null", "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
