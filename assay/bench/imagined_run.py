@@ -89,6 +89,7 @@ class _NoNode:
     """A chain that cannot be asked."""
 
     chain_id = CHAIN_ID
+    turn = 0
 
     def read(self, _ask: object, _called: bytes = b"") -> object:
         raise UnavailableError("An imagined run has no node.", code="NodeUnreachable")

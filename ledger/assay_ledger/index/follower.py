@@ -32,7 +32,8 @@ TAIL: Final = 4
 """Blocks that are read by hash: as many as nodes behind one URL are apart. Each but the first costs two requests."""
 
 REFUSED_S: Final = 60.0
-"""So long a node that left events out is not read from the first block again, where there is no other."""
+"""After 2 s, and each time twice as long up to this, a node that left events out is read again from the first block,
+where there is no other: one wrong answer must not cost the clock of a game."""
 
 NEVER_TOLD: Final = 1 << 62
 """A block that nobody reaches: who has no listeners needs no event of the past."""
@@ -92,6 +93,8 @@ class Follower(ABC):
         self._clock = clock
         self._refused: tuple[float, HistoryMissing] | None = None
         """Until when a node that leaves events out is not asked, and what was wrong."""
+        self._refusals = 0
+        """How often in a row that was so."""
         self._has_rows = False
         """Whether what was kept is part of what was made of all events."""
         self._read_since = chain.turn
@@ -265,7 +268,7 @@ class Follower(ABC):
             return True
         left_out = self.left_out()
         if not left_out:
-            self._compared = turn
+            self._compared, self._refusals = turn, 0
             return True
         assert self._last is not None
         number, hash_ = self._last
@@ -289,7 +292,8 @@ class Follower(ABC):
         if self.chain.refuse(turn, why):
             return
         error = HistoryMissing(f"The node at {self.chain.place} does not tell all of the run: {why}.")
-        self._refused = self._clock() + REFUSED_S, error
+        self._refusals += 1
+        self._refused = self._clock() + min(REFUSED_S, 2.0 ** min(self._refusals, 12)), error
         raise error
 
     # --- what is kept

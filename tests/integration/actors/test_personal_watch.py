@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 
 
 @dataclass
-class Watched:
+class ToldNotices:
     """A watch for one address, as the command keeps one, and every notice so far."""
 
     made: WholeRun
@@ -58,7 +58,7 @@ def tenure_of(made: WholeRun, name: str) -> int:
 
 def test_who_is_challenged_and_convicted_is_told_each_once(disputed: WholeRun) -> None:
     with aside(disputed):
-        watched = Watched(disputed, "mallory")
+        watched = ToldNotices(disputed, "mallory")
         assert watched.look() == set()
 
         def is_over(view: Any) -> bool:
@@ -77,7 +77,7 @@ def test_who_is_challenged_and_convicted_is_told_each_once(disputed: WholeRun) -
 
 def test_whoever_lets_a_clock_run_out_is_told_before_and_after(disputed: WholeRun) -> None:
     with aside(disputed):
-        watched, puppet, chain, run = Watched(disputed, "ada"), Puppet(disputed), disputed.chain, disputed.run
+        watched, puppet, chain, run = ToldNotices(disputed, "ada"), Puppet(disputed), disputed.chain, disputed.run
         game_id = puppet.challenge()
         # Its process is down.
         assert watched.look() == {AlarmKind.CHALLENGED, AlarmKind.STAKE_AT_RISK}
@@ -93,7 +93,7 @@ def test_whoever_lets_a_clock_run_out_is_told_before_and_after(disputed: WholeRu
 
 def test_a_call_that_is_not_answered_and_an_epoch_that_nobody_closes_are_told(disputed: WholeRun) -> None:
     with aside(disputed):
-        watched, chain = Watched(disputed, "vera"), disputed.chain
+        watched, chain = ToldNotices(disputed, "vera"), disputed.chain
 
         def is_called(view: Any) -> bool:
             number = len(view.epochs) - 1
@@ -122,7 +122,7 @@ def test_a_process_that_is_silent_and_a_store_that_is_gone_are_told(
     store = open_store(folder)
     with aside(disputed):
         ada = again(disputed, "ada", store=store)
-        watched = Watched(disputed, "ada", store)
+        watched = ToldNotices(disputed, "ada", store)
         ada.step()
         assert watched.look() == set()
         watched.now += SILENT_S

@@ -93,7 +93,7 @@ def test_a_node_without_old_logs_is_named_and_another_tells_the_run(
         again.close()
 
 
-def test_the_only_node_is_refused_by_name_and_asked_again_in_a_minute(made: KeptRun, keeps: KeepsEvents) -> None:
+def test_the_only_node_is_refused_by_name_and_asked_again_later(made: KeptRun, keeps: KeepsEvents) -> None:
     now = [0.0]
     with ProviderNode(made.chain.url) as node:
         index = index_of(made, node, keeps=keeps, clock=lambda: now[0])
