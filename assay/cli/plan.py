@@ -32,7 +32,7 @@ def plan(
     inner_steps: Annotated[int, typer.Option("--inner-steps", help="H: optimizer steps of a seat and round.")] = 100,
     batch: Annotated[float, typer.Option("--batch", help="Tokens of a seat and optimizer step.")] = 262_144.0,
     update: Annotated[
-        str, typer.Option("--update", help="How updates travel: f32, bf16, int8, int4, sparse or sparse-carried.")
+        str, typer.Option("--update", help="How updates travel, as docs/updates.md names it, or sparse-carried.")
     ] = "int8",
     audit: Annotated[float, typer.Option("--audit", help="p: expected replays of a commitment.")] = 0.10,
     reaudit: Annotated[float, typer.Option("--reaudit", help="q: expected replays of an attestation.")] = 0.20,

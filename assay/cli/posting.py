@@ -70,7 +70,11 @@ def post(
         ),
     ] = None,
     update: Annotated[
-        str, typer.Option(help="How updates travel: f32, bf16, int8, int4, or sparse (one parameter in 64).")
+        str,
+        typer.Option(
+            help="How updates travel: f32, bf16, int8, int4, sparse (one parameter in 64), sign (a bit each), powersgd"
+            " (two thin factors) or cocktail (the largest of a random eighth)."
+        ),
     ] = "f32",
     merge: Annotated[
         str,

@@ -32,6 +32,9 @@ UPDATE_RULES: Final = {
     "int8": UpdateRule(1.0),
     "int4": UpdateRule(0.53),
     "sparse": UpdateRule(0.025),
+    "sign": UpdateRule(0.133),
+    "powersgd": UpdateRule(0.015),
+    "cocktail": UpdateRule(0.024),
     "sparse-carried": UpdateRule(0.025, carried=4.0),
 }
 """Of large models (docs/updates.md). sparse-carried: with error feedback, whose memory must be public to be replayed;

@@ -12,28 +12,31 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from assay.training.nibbles import pack_int4
-from assay.training.sparse import DECAY, pack_sparse
-from assay.training.updates import UpdateWire, received
+from assay.training.sparse import DECAY
+from assay.training.updates import UpdateWire, packed_list, received
 
 CarriedUpdate = tuple[list[Tensor], list[Tensor]]
 """The update on the wire, and what is kept of it."""
 
 
 def compute_update_carried(
-    start: Sequence[Tensor], end: Sequence[Tensor], kept: Sequence[Tensor], *, carrier: UpdateWire = UpdateWire.F32
+    start: Sequence[Tensor],
+    end: Sequence[Tensor],
+    kept: Sequence[Tensor],
+    *,
+    carrier: UpdateWire = UpdateWire.F32,
+    wire: UpdateWire = UpdateWire.SPARSE,
+    decay: float = DECAY,
 ) -> CarriedUpdate:
-    """One parameter in 64 of 0.95 of what was kept and the round's own update; and what is left of that.
+    """`decay` of what was kept and the round's own update as a wire sends it; and what is left of that.
 
-    carrier: how the kept list lies, F32 or INT4.
+    carrier: how the kept list lies, F32 or INT4. wire: SPARSE, SIGN, POWERSGD or COCKTAIL.
     """
     shapes = [s.shape for s in start]
     before = received(kept, carrier, shapes)
-    whole = [k * DECAY + (s - e) for k, s, e in zip(before, start, end, strict=True)]
-    pairs = [pack_sparse(x) for x in whole]
-    sent = [*[values for values, _ in pairs], *[scales for _, scales in pairs]]
-    rest = [x - y for x, y in zip(whole, received(sent, UpdateWire.SPARSE, shapes), strict=True)]
+    whole = [k * decay + (s - e) for k, s, e in zip(before, start, end, strict=True)]
+    sent = packed_list(whole, wire, start)
+    rest = [x - y for x, y in zip(whole, received(sent, wire, shapes), strict=True)]
     if carrier is UpdateWire.F32:
         return sent, rest
-    packed = [pack_int4(x) for x in rest]
-    return sent, [*[values for values, _ in packed], *[scales for _, scales in packed]]
+    return sent, packed_list(rest, carrier, start)

@@ -21,6 +21,7 @@ from assay.training.data import Corpus
 from assay.training.merge import MergeRule, merge, merge_partials, partial
 from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.presets import Preset
+from assay.training.sparse import DECAY
 from assay.training.state import Scalars, TensorLists
 from assay.training.step import TrainingStep, initial_state, preset_step
 from assay.training.updates import COMPUTE_UPDATE, UpdateWire, compute_update, zero_update
@@ -53,13 +54,20 @@ def update_program(parameters: Sequence[Tensor], wire: UpdateWire = UpdateWire.F
     return cached_program(description, lambda: _captured(COMPUTE_UPDATE[wire], [zeros, zeros], statistics=statistics))
 
 
-def carried_update_program(parameters: Sequence[Tensor], carrier: UpdateWire) -> Program:
-    """(parameters at the start, at the end, kept list) to (sparse update, kept list), for these shapes."""
-    zeros, nothing = zero_momentum(parameters), zero_update(parameters, carrier)
-    description = _shapes("carried update", parameters, carrier=carrier.value)
-    return cached_program(
-        description, lambda: _captured(compute_update_carried, [zeros, zeros, nothing], carrier=carrier)
-    )
+def carried_update_program(
+    parameters: Sequence[Tensor],
+    carrier: UpdateWire,
+    wire: UpdateWire = UpdateWire.SPARSE,
+    decay: float = DECAY,
+) -> Program:
+    """(parameters at the start, at the end, kept list) to (update on the wire, kept list), for these shapes."""
+    lists = [zero_momentum(parameters), zero_momentum(parameters), zero_update(parameters, carrier)]
+    description = _shapes("carried update", parameters, carrier=carrier.value, wire=wire.value, decay=decay)
+
+    def make() -> Program:
+        return _captured(compute_update_carried, lists, carrier=carrier, wire=wire, decay=decay)
+
+    return cached_program(description, make)
 
 
 def outer_program(parameters: Sequence[Tensor]) -> Program:
@@ -95,6 +103,23 @@ def generation_program(parameters: Sequence[Tensor], groups: int, rule: MergeRul
     lists = [zeros, zeros, *[zeros] * groups, [torch.zeros(groups)]]
     description = _shapes("generation", parameters, groups=groups, rule=asdict(rule))
     return cached_program(description, lambda: _captured(merge_partials, lists, rule=rule))
+
+
+def program_of_lists(kind: str, function: GraphFunction, lists: Sequence[Sequence[Tensor]], **terms: object) -> Program:
+    """The program of a function of lists of tensors, captured once for this kind, these shapes and terms."""
+    shapes = [[[str(t.dtype), list(t.shape)] for t in part] for part in lists]
+    return cached_program(
+        {"kind": kind, "lists": shapes, "terms": repr(sorted(terms.items()))},
+        lambda: _captured(function, lists, **terms),
+    )
+
+
+def program_of_step(kind: str, step: GraphFunction, state: TensorLists, preset: Preset, vocabulary: int) -> Program:
+    """The program of a preset's step of this kind, for this state's shapes. Raises what `capture` raises."""
+    description = {"kind": kind, "preset": asdict(preset), "vocabulary": vocabulary, "data": state[2][-1].numel()}
+    return cached_program(
+        description | {"type": str(state[2][-1].dtype)}, lambda: capture(step, state, FIXED14).program
+    )
 
 
 def example_state(step: TrainingStep, preset: Preset, data: Tensor) -> TensorLists:

@@ -38,7 +38,7 @@ def pack_sparse(update: Tensor) -> tuple[Tensor, Tensor]:
     A row: the lower 8 bits of k places, their upper 4 bits two by two, and how many of the list have at least code 0,
     1, 2, in the order of codes +high, +low, -low, -high. What is not finite counts as zero.
     """
-    chunks_Cc = _chunks(finite(update))
+    chunks_Cc = chunks_of(finite(update))
     count = sent_of(chunks_Cc.shape[1])
     by_size_Cc = torch.sort(chunks_Cc.abs(), dim=1, descending=True, stable=True)[1]
     places_Ck = by_size_Cc[:, :count]
@@ -70,7 +70,7 @@ def unpack_sparse(rows: Tensor, bits_C2: Tensor, shape: Sequence[int]) -> Tensor
     value_Ck = torch.where(places_Ck < size, value_Ck, 0.0)
     inside_Ck = torch.where(places_Ck < size, places_Ck, 0).long()
     chunks_Cc = torch.zeros((rows.shape[0], size)).scatter_add(1, inside_Ck, value_Ck)
-    return _whole(chunks_Cc, shape)
+    return whole_of(chunks_Cc, shape)
 
 
 def zero_sparse(shape: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -99,7 +99,7 @@ def _tiles(shape: Sequence[int]) -> tuple[int, int] | None:
     return shape[0] // SIDE, prod(shape[1:]) // SIDE
 
 
-def _chunks(x: Tensor) -> Tensor:
+def chunks_of(x: Tensor) -> Tensor:
     """[C, c]: squares of a matrix that is made of them, else pieces of the flat tensor with zeros at the end."""
     tiles = _tiles(x.shape)
     if tiles is not None:
@@ -109,7 +109,7 @@ def _chunks(x: Tensor) -> Tensor:
     return pad(x.reshape(-1), (0, count * size - x.numel())).reshape(count, size)
 
 
-def _whole(chunks_Cc: Tensor, shape: Sequence[int]) -> Tensor:
+def whole_of(chunks_Cc: Tensor, shape: Sequence[int]) -> Tensor:
     """The tensor of this shape whose chunks these are."""
     tiles = _tiles(shape)
     if tiles is not None:

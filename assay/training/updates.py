@@ -15,8 +15,11 @@ import torch
 from torch import Tensor
 
 from assay.engine import ops
+from assay.training.cocktail import base_key, pack_cocktail, unpack_cocktail, zero_cocktail
 from assay.training.finite import INFINITE, finite
+from assay.training.low_rank import pack_low_rank, unpack_low_rank, zero_low_rank
 from assay.training.nibbles import bfloat16_of, pack_int4, unpack_int4, zero_int4
+from assay.training.one_bit import pack_signs, unpack_signs, zero_signs
 from assay.training.sparse import pack_sparse, unpack_sparse, zero_sparse
 
 LARGEST: Final = 127
@@ -31,8 +34,9 @@ class UpdateWire(Enum):
 
     F32: one list laid out as the parameters. BF16: the bits of bfloat16, u16 laid out as the parameters. The others
     have a tensor of small numbers for each parameter, then for each one of scales, all in one list. INT8: i8 laid out
-    as the parameters; a f32 scale per row, [R]. INT4: `nibbles.pack_int4`. SPARSE: `sparse.pack_sparse`. Running
-    statistics are f32 differences in all of them, at the end of the list.
+    as the parameters; a f32 scale per row, [R]. INT4: `nibbles.pack_int4`. SPARSE: `sparse.pack_sparse`. SIGN, POWERSGD
+    and COCKTAIL: `one_bit`, `low_rank`, `cocktail`. Running statistics are f32 differences in all of
+    them, at the end of the list.
     """
 
     F32 = "f32"
@@ -40,6 +44,9 @@ class UpdateWire(Enum):
     INT8 = "int8"
     INT4 = "int4"
     SPARSE = "sparse"
+    SIGN = "sign"
+    POWERSGD = "powersgd"
+    COCKTAIL = "cocktail"
 
 
 def compute_update(start: Sequence[Tensor], end: Sequence[Tensor], *, statistics: int = 0) -> tuple[list[Tensor]]:
@@ -84,6 +91,36 @@ def compute_update_sparse(
 ) -> tuple[list[Tensor]]:
     """The same with one parameter in 64, as `sparse.pack_sparse` says; nothing is remembered of what is not sent."""
     return _packed(start, end, pack_sparse, statistics)
+
+
+def compute_update_sign(start: Sequence[Tensor], end: Sequence[Tensor], *, statistics: int = 0) -> tuple[list[Tensor]]:
+    """The same in one bit a parameter, as `one_bit.pack_signs` says; nothing is remembered of how large it was."""
+    return _packed(start, end, pack_signs, statistics)
+
+
+def compute_update_powersgd(
+    start: Sequence[Tensor], end: Sequence[Tensor], *, statistics: int = 0
+) -> tuple[list[Tensor]]:
+    """The same as two thin factors, as `low_rank.pack_low_rank` says; nothing is remembered of what they leave out."""
+    return _packed(start, end, pack_low_rank, statistics)
+
+
+def compute_update_cocktail(
+    start: Sequence[Tensor], end: Sequence[Tensor], *, statistics: int = 0
+) -> tuple[list[Tensor]]:
+    """The same in the largest of a random eighth, as `cocktail.pack_cocktail` says, drawn by the start's own bits."""
+    key = base_key(start[: len(start) - statistics])
+    return _packed(start, end, lambda x: pack_cocktail(x, key), statistics)
+
+
+def packed_list(whole: Sequence[Tensor], wire: UpdateWire, base: Sequence[Tensor]) -> list[Tensor]:
+    """These f32 tensors on a wire of two tensors a parameter; base: what the round started from, f32 alike.
+
+    INT8 is not among them: its rows are no blocks.
+    """
+    key = base_key(base) if wire is UpdateWire.COCKTAIL else None
+    pairs = [pack_cocktail(x, key) if key is not None else _PACK[wire](x) for x in whole]
+    return [*[values for values, _ in pairs], *[scales for _, scales in pairs]]
 
 
 def received(
@@ -144,8 +181,24 @@ _UNPACK: Final = {
     UpdateWire.INT8: _unpack_int8,
     UpdateWire.INT4: unpack_int4,
     UpdateWire.SPARSE: unpack_sparse,
+    UpdateWire.SIGN: unpack_signs,
+    UpdateWire.POWERSGD: unpack_low_rank,
+    UpdateWire.COCKTAIL: unpack_cocktail,
 }
-_ZERO: Final = {UpdateWire.INT8: _zero_int8, UpdateWire.INT4: zero_int4, UpdateWire.SPARSE: zero_sparse}
+_ZERO: Final = {
+    UpdateWire.INT8: _zero_int8,
+    UpdateWire.INT4: zero_int4,
+    UpdateWire.SPARSE: zero_sparse,
+    UpdateWire.SIGN: zero_signs,
+    UpdateWire.POWERSGD: zero_low_rank,
+    UpdateWire.COCKTAIL: zero_cocktail,
+}
+_PACK: Final = {
+    UpdateWire.INT4: pack_int4,
+    UpdateWire.SPARSE: pack_sparse,
+    UpdateWire.SIGN: pack_signs,
+    UpdateWire.POWERSGD: pack_low_rank,
+}
 
 COMPUTE_UPDATE: Final = {
     UpdateWire.F32: compute_update,
@@ -153,5 +206,8 @@ COMPUTE_UPDATE: Final = {
     UpdateWire.INT8: compute_update_int8,
     UpdateWire.INT4: compute_update_int4,
     UpdateWire.SPARSE: compute_update_sparse,
+    UpdateWire.SIGN: compute_update_sign,
+    UpdateWire.POWERSGD: compute_update_powersgd,
+    UpdateWire.COCKTAIL: compute_update_cocktail,
 }
 """What a program of each wire was captured from."""

@@ -1,7 +1,8 @@
-"""What updates on the wire stand for, read by numpy alone: bytes, halves of bytes, and places in chunks.
+"""What updates on the wire stand for, read by numpy alone: bytes, their parts, places in chunks, and factors.
 
-How an update travels shows in the types of its list: f32; u16 for bfloat16; i8 and scales; u8 and one u16 scale a block
-for four bits; u8 and two u16 levels a chunk for one parameter in 64.
+How an update travels shows in the types and shapes of its list: f32; u16 for bfloat16; i8 and scales; u16 twice for two
+factors; u8 and two u16 levels a chunk for one parameter in 64; u8 and one u16 scale a block for four bits, or for one
+where bytes are too few for four; and with a key of two u16 more, the largest of a random eighth.
 """
 
 from __future__ import annotations
@@ -19,10 +20,20 @@ def numbers(update: list[Any], shapes: list[tuple[int, ...]]) -> list[Any]:
     kind = update[0].dtype.name
     if kind == "float32":
         return update
-    if kind == "uint16":
+    if kind == "uint16" and len(update) == len(shapes):
         return [_bfloat16(bits) for bits in update]
     values, scales = update[: len(update) // 2], update[len(update) // 2 :]
-    read = _rows if kind == "int8" else _blocks if scales[0].ndim == 1 else _chunks
+    if kind == "int8":
+        read = _rows
+    elif kind == "uint16":
+        read = _factors
+    elif scales[0].ndim == 2:
+        read = _chunks
+    elif len(scales[0]) == len(values[0]) + 2:
+        read = _offered
+    else:
+        is_small = any(2 * value.size < prod(shape) for value, shape in zip(values, shapes, strict=True))
+        read = _signs if is_small else _blocks
     return [read(value, scale, shape) for value, scale, shape in zip(values, scales, shapes, strict=True)]
 
 
@@ -42,6 +53,50 @@ def _blocks(packed: Any, bits: Any, shape: tuple[int, ...]) -> Any:
     return (signed * _bfloat16(bits)[:, None]).reshape(-1)[: prod(shape)].reshape(shape)
 
 
+def _signs(packed: Any, bits: Any, shape: tuple[int, ...]) -> Any:
+    """The lowest bits of a row of bytes first; one that is set is below zero."""
+    below = np.concatenate([packed >> k & 1 for k in range(8)], axis=1)
+    return (np.where(below, -1.0, 1.0) * _bfloat16(bits)[:, None]).reshape(-1)[: prod(shape)].reshape(shape)
+
+
+def _factors(left: Any, right: Any, shape: tuple[int, ...]) -> Any:
+    """The sum of the columns' products, in their order and in f32."""
+    total = np.zeros((len(left), len(right)), "f4")
+    for a, b in zip(_bfloat16(left).T, _bfloat16(right).T, strict=True):
+        total = total + np.outer(a, b).astype("f4")
+    return total.reshape(shape)
+
+
+def _offered(rows: Any, bits: Any, shape: tuple[int, ...]) -> Any:
+    """Groups of eight, numbers of four bits, and the key from which the element of each group is drawn."""
+    size = -(-prod(shape) // len(rows))
+    groups = -(-size // 8)
+    count = min(SIDE, groups)
+    picked = 8 * np.arange(groups) + (_philox(int(bits[-2]), int(bits[-1]), groups) & 7)
+    found = np.zeros((len(rows), 8 * groups))
+    for row, scale, own in zip(rows.astype("i4"), _bfloat16(bits[:-2]), found, strict=True):
+        halves = row[count:-1]
+        codes = np.concatenate([halves % 16, halves // 16])[:count]
+        for k in range(count):
+            group = row[k] + (256 if k >= row[-1] else 0)
+            if group < groups:
+                own[picked[group]] += (codes[k] - 16 * (codes[k] > 7)) * scale
+    return _squares(found[:, :size], shape)
+
+
+def _philox(k0: int, k1: int, count: int) -> Any:
+    """Words of Philox4x32-10 (Salmon et al., 2011) at counters (n, 0, 0, 0)."""
+    found: list[int] = []
+    for block in range(-(-count // 4)):
+        c, a, b = (block, 0, 0, 0), k0, k1
+        for _ in range(10):
+            p, q = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+            c = (q >> 32 ^ c[1] ^ a, q & 0xFFFFFFFF, p >> 32 ^ c[3] ^ b, p & 0xFFFFFFFF)
+            a, b = a + 0x9E3779B9 & 0xFFFFFFFF, b + 0xBB67AE85 & 0xFFFFFFFF
+        found += c
+    return np.array(found[:count])
+
+
 def _chunks(rows: Any, bits: Any, shape: tuple[int, ...]) -> Any:
     """Places in order of +high, +low, -low, -high, and where each of these ends."""
     size = -(-prod(shape) // len(rows))
@@ -53,6 +108,11 @@ def _chunks(rows: Any, bits: Any, shape: tuple[int, ...]) -> Any:
         for k, place in enumerate(places):
             if place < size:
                 own[place] += (high, low, -low, -high)[int((k >= ends).sum())]
+    return _squares(found, shape)
+
+
+def _squares(found: Any, shape: tuple[int, ...]) -> Any:
+    """The parameter whose chunks these are."""
     if len(shape) > 1 and shape[0] % SIDE == 0 and prod(shape[1:]) % SIDE == 0:
         across = prod(shape[1:]) // SIDE
         squares = found.reshape(-1, across, SIDE, SIDE)

@@ -39,7 +39,7 @@ from tools.recompute.store import Store
 TEXT = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for n in range(120))
 WIDE = Preset("wide", layers=1, width=96, heads=2, context=8, batch=2, inner_steps=4)
 """Of 117 thousand parameters in rows of 96: what lies beside an update in its file counts for little."""
-MOST = {"bf16": 2.1, "int8": 1.1, "int4": 0.6, "sparse": 0.08}
+MOST = {"bf16": 2.1, "int8": 1.1, "int4": 0.6, "sparse": 0.08, "sign": 0.19, "powersgd": 0.15, "cocktail": 0.08}
 """Bytes that a solver uploads a parameter and round."""
 
 TYPES = {
@@ -47,7 +47,11 @@ TYPES = {
     "int8": {DType.I8, DType.F32},
     "int4": {DType.U8, DType.U16},
     "sparse": {DType.U8, DType.U16},
+    "sign": {DType.U8, DType.U16},
+    "powersgd": {DType.U16},
+    "cocktail": {DType.U8, DType.U16},
 }
+IN_THE_GATE = ("bf16", "int8", "int4", "sparse")
 
 
 class MeteredStore:
@@ -88,7 +92,9 @@ def roots_without_a_chain(prepared: PreparedRounds, scalars_of: Callable[[int, i
     return found
 
 
-@pytest.mark.parametrize("name", MOST)
+@pytest.mark.parametrize(
+    "name", [name if name in IN_THE_GATE else pytest.param(name, marks=pytest.mark.long) for name in MOST]
+)
 def test_a_run_of_small_updates_ends_where_it_ends_without_a_chain(
     stage: SharedChain, tmp_path: Path, name: str
 ) -> None:
@@ -138,8 +144,15 @@ class LieInside(FalseUpdate):
 
 @pytest.mark.parametrize(
     ("wire", "family"),
-    [(UpdateWire.BF16, Family.MAP), (UpdateWire.INT4, Family.MAX), (UpdateWire.SPARSE, Family.RANK)],
-    ids=["bf16-map", "int4-largest", "sparse-rank"],
+    [
+        (UpdateWire.BF16, Family.MAP),
+        (UpdateWire.INT4, Family.MAX),
+        (UpdateWire.SPARSE, Family.RANK),
+        pytest.param(UpdateWire.SIGN, Family.SUM, marks=pytest.mark.long),
+        pytest.param(UpdateWire.POWERSGD, Family.DOT, marks=pytest.mark.long),
+        pytest.param(UpdateWire.COCKTAIL, Family.RANDOM, marks=pytest.mark.long),
+    ],
+    ids=["bf16-map", "int4-largest", "sparse-rank", "sign-sum", "powersgd-dot", "cocktail-random"],
 )
 def test_a_lie_inside_an_update_rule_is_convicted_by_its_one_element(
     stage: SharedChain, tmp_path: Path, wire: UpdateWire, family: Family

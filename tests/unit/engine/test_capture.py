@@ -291,6 +291,15 @@ def test_a_constant_key_draws_as_any_other(words: list[int]):
     assert run_captured(lambda s: (ops.random_words(key, s, 7, 5),), step)[0].equal(ops.random_words(key, step, 7, 5))
 
 
+def test_a_computed_key_that_is_also_read_elsewhere_draws_as_any_other():
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        key = torch.stack([x[0] & 0xFFFF, x[0] >> 16])
+        return ops.random_words(key, torch.zeros(2, dtype=torch.int32), 7, 5), key + 1
+
+    x = torch.tensor([123456789], dtype=torch.int32)
+    assert all(a.equal(b) for a, b in zip(run_captured(f, x), f(x), strict=True))
+
+
 @pytest.mark.parametrize("zeros", [[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0]])
 def test_signs_of_constant_zeros_are_kept(zeros: list[float]):
     held = torch.tensor(zeros)

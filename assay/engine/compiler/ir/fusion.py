@@ -156,7 +156,8 @@ def fuse(live: Sequence[Value], outputs: Sequence[Value]) -> dict[int, OpenMap]:
     for value in live:
         for read in value.reads:
             readers[read.value.number].append((value, read))
-    kept = {v.number for v in outputs}
+    # Random words read their key and step as whole nodes, beside whatever map reads these too.
+    kept = {v.number for v in outputs} | {n for v in live if v.kind == "random" for n in v.attributes[1:]}
     maps: dict[int, OpenMap] = {}
     homes: dict[int, list[OpenMap]] = {}
     for value in reversed(live):
