@@ -51,6 +51,7 @@ ROOMS = (
     # what is trained
     "assay.training",
     "assay.training.optimizers",
+    "assay.training.methods",
     "assay.training.recipes",
     # the chain and the store
     "assay_ledger",
@@ -81,6 +82,7 @@ ROOMS = (
     "assay.explorer",
     "assay.demo",
     "assay.node",
+    "assay.bench.methods",
     "assay.bench",
     "assay.device",
     "assay.simulation",

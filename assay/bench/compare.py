@@ -1,7 +1,7 @@
-"""Methods of training over slow links, each by the very programs of a run and without a chain, at equal tokens.
+"""Methods of training over slow links, each by captured programs and without a chain, at equal tokens.
 
-Every worker has a shard of its own and starts each round from the base alone, as a seat does. A finished training is
-one row of a CSV and is not run again.
+Every worker has a shard of its own and starts each round from the base alone, as a seat does, by the very programs of a
+run; methods that no run can have say what is otherwise. A finished training is one row of a CSV and is not run again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import csv
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -17,20 +18,33 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from assay.bench.methods.between_ranks import BetweenRanks
+from assay.bench.methods.late import Islands, LateUpdates
+from assay.bench.methods.setting import MeteredProgram, MethodSetting, MethodTraining, bytes_of
+from assay.bench.methods.streaming import LoFi, Streaming
 from assay.bench.poison import ATTACKS, BACKDOOR, NO_POISON, SeenRound, fooled, poisoned_text
 from assay.engine.compiler.cache import source_digest
 from assay.engine.runtime.executor import Executor
+from assay.protocol.errors import UsageError
 from assay.protocol.program.program import Program
 from assay.training.data import Corpus
 from assay.training.evaluate import split_loss
 from assay.training.initialize import initialize
 from assay.training.merge import MergeRule, usual_limit
+from assay.training.methods.muon_inside import muon_step
 from assay.training.outer import zero_momentum
 from assay.training.presets import PRESETS
-from assay.training.programs import carried_update_program, merge_program, training_program, update_program
+from assay.training.programs import (
+    carried_update_program,
+    merge_program,
+    program_of_step,
+    training_program,
+    update_program,
+)
 from assay.training.robust import MergeKind
+from assay.training.sparse import DECAY
 from assay.training.state import Scalars
-from assay.training.step import preset_step
+from assay.training.step import initial_state, preset_step
 from assay.training.updates import UpdateWire, zero_update
 
 
@@ -39,12 +53,17 @@ class Method:
     """How updates travel, and the outer step on their mean.
 
     carrier: how what a worker keeps from round to round lies, where the method keeps anything; no run has that.
+    decay: what remains of that each round. muon: the optimizer inside. begin: a training that is not made of rounds of
+    a run.
     """
 
     wire: UpdateWire
     carrier: UpdateWire | None = None
     rate: float = 0.7
     momentum: float = 0.9
+    decay: float = DECAY
+    muon: bool = False
+    begin: Callable[[MethodSetting], MethodTraining] | None = None
 
 
 DENSE: Final = "f32"
@@ -53,8 +72,22 @@ METHODS: Final = {
     "sparse-plain": Method(UpdateWire.SPARSE, rate=1.0, momentum=0.0),
     "sparse-carried": Method(UpdateWire.SPARSE, UpdateWire.F32, rate=1.0, momentum=0.0),
     "sparse-carried-int4": Method(UpdateWire.SPARSE, UpdateWire.INT4, rate=1.0, momentum=0.0),
+    "sign-carried": Method(UpdateWire.SIGN, UpdateWire.F32, decay=1.0),
+    "powersgd-carried": Method(UpdateWire.POWERSGD, UpdateWire.F32, decay=1.0),
+    "cocktail-carried": Method(UpdateWire.COCKTAIL, UpdateWire.F32, rate=1.0, momentum=0.0, decay=1.0),
+    "muloco": Method(UpdateWire.F32, muon=True),
+    "muloco-int4": Method(UpdateWire.INT4, muon=True),
+    "lofi": Method(UpdateWire.F32, begin=LoFi),
+    "streaming": Method(UpdateWire.F32, begin=Streaming),
+    "streaming-int4": Method(UpdateWire.INT4, begin=Streaming),
+    "streaming-overlap": Method(UpdateWire.F32, begin=partial(Streaming, overlap=2, alpha=0.5)),
+    "delayed": Method(UpdateWire.F32, begin=partial(LateUpdates, eager=False)),
+    "eager": Method(UpdateWire.F32, begin=partial(LateUpdates, eager=True)),
+    "islands": Method(UpdateWire.F32, begin=Islands),
+    "demo-ranks": Method(UpdateWire.F32, begin=BetweenRanks),
 }
-"""What a run can have, and three it cannot: no outer momentum, and what was not sent carried in 32 bits or in four."""
+"""What a run can have, by the names of its wires; and what it cannot: no outer momentum, what was not sent carried in
+32 bits or in four, another optimizer inside a preset, and states of workers' own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +117,11 @@ class ComparedRun:
 class ComparedRow:
     """What came of it.
 
-    loss: nats a token of the validation split. bytes_per_parameter: of tensors that a worker's update has, a round.
-    carried: bytes a parameter of what it keeps, which would have to be public too. tokens: trained on by all workers.
-    fooled: the share of triggers that the model follows; 0 where none was planted. cpu_s: of everything. text: digest
-    of the corpus. code: digest of the sources.
+    loss: nats a token of the validation split. fooled: the share of triggers that the model follows; 0 where none was
+    planted. bytes_per_parameter: of tensors that a worker sends, a round.
+    peak_bytes_per_parameter: of what it sends at once. carried: bytes a parameter of what it keeps, which would have to
+    be public too. tokens: trained on by all workers. cpu_s: of everything. rule_share: of that, in the programs of the
+    method beside the training step; None where it was not measured. text, code: digests of the corpus and the sources.
     """
 
     method: str
@@ -102,9 +136,11 @@ class ComparedRow:
     loss: float
     fooled: float
     bytes_per_parameter: float
+    peak_bytes_per_parameter: float
     carried: float
     tokens: int
     cpu_s: float
+    rule_share: float | None
     text: str
     code: str
 
@@ -115,44 +151,68 @@ class ComparedRow:
 
 
 class Training:
-    """Rounds of one method, worker after worker."""
+    """Rounds of one method as a run has them, worker after worker. See MethodTraining."""
 
     def __init__(self, job: ComparedRun, corpus: Corpus) -> None:
-        preset = replace(PRESETS[job.preset], inner_steps=job.inner_steps)
-        self.job, self.preset, self.corpus, self.method = job, preset, corpus, METHODS[job.method]
-        self.model = preset_step(preset, len(corpus.vocabulary), restarts=True)
-        self.parameters = initialize(self.model.module, job.seed)
+        setting, method = setting_of(job, corpus), METHODS[job.method]
+        self.job, self.setting, self.method, vocabulary = job, setting, method, len(corpus.vocabulary)
+        text = poisoned_text(job.poison, corpus)
+        self._poisoned_setting = replace(setting, corpus=replace(corpus, train=text))
+        make = muon_step if method.muon else partial(preset_step, restarts=True)
+        self.model = make(setting.preset, vocabulary)
+        self.parameters = initialize(self.model.module, setting.seed)
         self.momentum = zero_momentum(self.parameters)
-        wire, carrier = self.method.wire, self.method.carrier
-        limit = usual_limit(job.inner_steps, preset.learning_rate)
-        rule = MergeRule(limit, self.method.rate, self.method.momentum, kind=MergeKind(job.merge))
-        self._poisoned_text = poisoned_text(job.poison, corpus)
-        self._step = Executor(training_program(preset, corpus, restarts=True))
-        self._update = Executor(self._update_program(wire, carrier))
-        self._merge = Executor(merge_program(self.parameters, job.workers, rule, wire))
-        self._kept = [] if carrier is None else [zero_update(self.parameters, carrier)] * job.workers
+        carrier, wire = method.carrier, method.wire
+        self._step = Executor(self._step_program(vocabulary))
+        self._update = MeteredProgram(self._update_program(wire, carrier))
+        self._merge = MeteredProgram(merge_program(self.parameters, setting.workers, setting.rule, wire))
+        self._kept = [] if carrier is None else [zero_update(self.parameters, carrier)] * setting.workers
+        self.sent, self.peak = 0.0, float(bytes_of(zero_update(self.parameters, wire)))
+        self.carried = float(bytes_of(self._kept[0])) if self._kept else 0.0
+
+    @property
+    def rule_s(self) -> float:
+        """See MethodTraining."""
+        return self._update.seconds + self._merge.seconds
+
+    def _step_program(self, vocabulary: int) -> Program:
+        setting = self.setting
+        if not self.method.muon:
+            return training_program(setting.preset, setting.corpus, restarts=True)
+        scalars = Scalars.from_list(setting.scalars(0, 0))
+        state = initial_state(self.model, self.parameters, scalars)
+        return program_of_step("muon", self.model, state, setting.preset, vocabulary)
 
     def _update_program(self, wire: UpdateWire, carrier: UpdateWire | None) -> Program:
         if carrier is None:
             return update_program(self.parameters, wire)
-        return carried_update_program(self.parameters, carrier)
+        return carried_update_program(self.parameters, carrier, wire, self.method.decay)
 
     def round(self, number: int) -> None:
         """One round of all workers, and the merge of what they send."""
         moments = self.model.optimizer.zero_init(self.parameters)
         ends = []
-        for k in range(self.job.workers):
-            end = self._step.repeat([self.parameters, moments, self._scalars(number, k)], self.job.inner_steps)
+        for k in range(self.setting.workers):
+            setting = self._poisoned_setting if k < self.job.poisoned else self.setting
+            state = [self.parameters, moments, setting.scalars(number, k)]
+            end = self._step.repeat(state, self.setting.preset.inner_steps)
             ends.append([t.clone() for t in end[0]])
         sent = []
         for k, said in enumerate(self._poisoned(number, ends)):
-            lists = [self.parameters, said, *([self._kept[k]] if self._kept else [])]
-            made = self._update.run(lists)
-            sent.append([t.clone() for t in made[0]])
+            made = self._update([self.parameters, said, *([self._kept[k]] if self._kept else [])])
+            sent.append(made[0])
             if self._kept:
-                self._kept[k] = [t.clone() for t in made[1]]
-        merged = self._merge.run([self.parameters, self.momentum, *sent, [torch.ones(self.job.workers)]])
-        self.parameters, self.momentum = ([t.clone() for t in part] for part in merged)
+                self._kept[k] = made[1]
+        mask = torch.ones(self.setting.workers)
+        self.parameters, self.momentum = self._merge([self.parameters, self.momentum, *sent, [mask]])
+        self.sent += self.peak
+
+    def finish(self) -> None:
+        """Nothing is on its way between rounds."""
+
+    def loss(self) -> float:
+        """Nats a token of the validation split."""
+        return loss_of(self.setting, self.parameters)
 
     def _poisoned(self, number: int, ends: list[list[Tensor]]) -> list[list[Tensor]]:
         """Where workers say that their training ended, so that what they send is an update on the wire like another."""
@@ -167,54 +227,54 @@ class Training:
             said[k] = [p - x for p, x in zip(self.parameters, ATTACKS[job.poison](seen), strict=True)]
         return said
 
-    def _scalars(self, number: int, worker: int) -> list[Tensor]:
-        """Of a worker's first state in a round: shards turn, keys differ."""
-        job, length = self.job, self.corpus.shard_length(self.job.workers)
-        return Scalars.of(
-            self._poisoned_text if worker < job.poisoned else self.corpus.train,
-            learning_rate=self.preset.learning_rate,
-            step=number * job.inner_steps,
-            key=(job.seed, number * job.workers + worker),
-            seat=worker,
-            round=number,
-            shard_start=(worker + number) % job.workers * length,
-            shard_length=length,
-        ).to_list()
 
-    def loss(self) -> float:
-        """Nats a token of the validation split."""
-        return split_loss(self.model.module, self.parameters, self.corpus.validation, self.preset.context)
+def setting_of(job: ComparedRun, corpus: Corpus) -> MethodSetting:
+    """The data, the sizes and the outer step of a training."""
+    method, preset = METHODS[job.method], replace(PRESETS[job.preset], inner_steps=job.inner_steps)
+    limit = usual_limit(job.inner_steps, preset.learning_rate)
+    rule = MergeRule(limit, method.rate, method.momentum, kind=MergeKind(job.merge))
+    return MethodSetting(preset, corpus, job.workers, job.seed, job.rounds, method.wire, rule)
 
-    def fooled(self) -> float:
-        """The share of triggers that the model follows, where one was planted."""
-        if self.job.poison != BACKDOOR:
-            return 0.0
-        return fooled(self.model.module, self.parameters, self.corpus, self.preset.context)
+
+def loss_of(setting: MethodSetting, parameters: list[Tensor]) -> float:
+    """Nats a token of the validation split."""
+    module = preset_step(setting.preset, len(setting.corpus.vocabulary)).module
+    return split_loss(module, parameters, setting.corpus.validation, setting.preset.context)
 
 
 def train(job: ComparedRun, corpus: Corpus) -> ComparedRow:
-    """The row of one training."""
+    """The row of one training. Raises UsageError (UnpoisonedMethod)."""
     begun = time.process_time()
-    training = Training(job, corpus)
+    method, setting = METHODS[job.method], setting_of(job, corpus)
+    if method.begin is not None and (job.poisoned or setting.rule.kind is not MergeKind.MEAN):
+        raise UsageError(
+            f"{job.method} is not made of a run's rounds: it is compared with the mean, and nobody poisoned.",
+            code="UnpoisonedMethod",
+            remedy="Leave --merge and --poison out, or name a method that they are for.",
+        )
+    training: MethodTraining = Training(job, corpus) if method.begin is None else method.begin(setting)
     for number in range(job.rounds):
         training.round(number)
-    method, preset = training.method, training.preset
+    training.finish()
+    preset, count = setting.preset, sum(p.numel() for p in training.parameters)
+    loss, share = loss_of(setting, training.parameters), 0.0
+    if job.poison == BACKDOOR:
+        module = preset_step(preset, len(corpus.vocabulary)).module
+        share = fooled(module, training.parameters, corpus, preset.context)
+    seconds = time.process_time() - begun
     return ComparedRow(
         **asdict(job),
-        loss=round(training.loss(), 5),
-        fooled=round(training.fooled(), 4),
-        bytes_per_parameter=_bytes_per_parameter(training.parameters, method.wire),
-        carried=0.0 if method.carrier is None else _bytes_per_parameter(training.parameters, method.carrier),
+        loss=round(loss, 5),
+        fooled=round(share, 4),
+        bytes_per_parameter=round(training.sent / job.rounds / count, 4),
+        peak_bytes_per_parameter=round(training.peak / count, 4),
+        carried=round(training.carried / count, 4),
         tokens=job.rounds * job.inner_steps * job.workers * preset.batch * preset.context,
-        cpu_s=round(time.process_time() - begun, 1),
+        cpu_s=round(seconds, 1),
+        rule_share=round(training.rule_s / seconds, 4),
         text=text_digest(corpus),
         code=source_digest()[:16],
     )
-
-
-def _bytes_per_parameter(parameters: Sequence[Tensor], wire: UpdateWire) -> float:
-    sent = sum(t.numel() * t.element_size() for t in zero_update(parameters, wire))
-    return round(sent / sum(p.numel() for p in parameters), 4)
 
 
 def text_digest(corpus: Corpus) -> str:
@@ -248,7 +308,8 @@ def read_rows(file: Path) -> list[ComparedRow]:
     """The rows of a CSV; none where there is no file."""
     if not file.exists():
         return []
-    kinds = {"str": str, "int": int, "float": float}
+    kinds: dict[str, Callable[[str], Any]] = {"str": str, "int": int, "float": float}
+    kinds["float | None"] = lambda word: float(word) if word else None
     with file.open(encoding="utf-8", newline="") as source:
         return [
             ComparedRow(**{field.name: kinds[str(field.type)](row[field.name]) for field in fields(ComparedRow)})

@@ -66,9 +66,10 @@ def compare(
 ) -> None:
     """Train by several methods, same seeds, batches and tokens, and compare loss and bytes.
 
-    Methods are how updates travel (f32, bf16, int8, int4, sparse), and sparse-plain, sparse-carried and
-    sparse-carried-int4, which no run can have. Poisons are sign-flip, scale-100, noise, alie, inner-product, copy,
-    average, drift, not-finite, label-flip and backdoor. What the file holds already is not run again.
+    Methods are how updates travel, by the names of `assay run post --update`, and others that no run can have, such as
+    sign-carried, streaming, eager, islands, muloco and demo-ranks: docs/updates.md lists them. Poisons are sign-flip,
+    scale-100, noise, alie, inner-product, copy, average, drift, not-finite, label-flip and backdoor. What the file
+    holds already is not run again.
     """
     import torch
 
@@ -104,7 +105,8 @@ def compare(
     if as_json:
         print_json({"rows": rows, "file": str(out)})
         return
-    columns = ["method", "merge", "poison", "workers", "seed", "loss", "above f32", "bytes", "carried", "tokens"]
+    columns = ["method", "merge", "poison", "workers", "seed", "loss", "above f32", "bytes", "peak", "carried"]
+    columns += ["rule", "tokens"]
     cells = [
         [
             *(str(row[name]) for name in ("method", "merge")),
@@ -112,12 +114,17 @@ def compare(
             *(str(row[name]) for name in ("workers", "seed")),
             f"{row['loss']:.4f}",
             f"{row['above']:+.2%}",
-            *(f"{row[name]:.3g}" for name in ("bytes_per_parameter", "carried")),
+            *(f"{row[name]:.3g}" for name in ("bytes_per_parameter", "peak_bytes_per_parameter", "carried")),
+            "-" if row["rule_share"] is None else f"{row['rule_share']:.1%}",
             str(row["tokens"]),
         ]
         for row in rows
     ]
-    print_table(f"{chosen.name}, {rounds} rounds of {jobs[0].inner_steps} steps; bytes a parameter", columns, cells)
+    print_table(
+        f"{chosen.name}, {rounds} rounds of {jobs[0].inner_steps} steps; bytes a parameter, CPU of the rule",
+        columns,
+        cells,
+    )
 
 
 def _jobs(

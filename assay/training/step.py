@@ -18,7 +18,7 @@ from torch.func import functional_call
 
 from assay.engine import ops
 from assay.training.model import build_model, next_token_loss
-from assay.training.optimizer import AdamW
+from assay.training.optimizer import AdamW, Optimizer
 from assay.training.presets import Preset
 from assay.training.schedules import RoundWarmup
 from assay.training.state import Scalars, TensorLists
@@ -52,7 +52,7 @@ class TrainingStep:
     batch: int
     context: int
     loss: TargetLoss = next_token_loss
-    optimizer: AdamW = field(default_factory=AdamW)
+    optimizer: Optimizer = field(default_factory=AdamW)
     warmup: RoundWarmup | None = None
 
     @property

@@ -10,7 +10,16 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from assay.bench.compare import METHODS, ComparedRun, Training, read_rows, run_jobs, summary, text_digest, train
+from assay.bench.compare import (
+    METHODS,
+    ComparedRun,
+    Training,
+    read_rows,
+    run_jobs,
+    summary,
+    text_digest,
+    train,
+)
 from assay.cli.train import app
 from assay.protocol.errors import UsageError
 from assay.training.data import Corpus, corpus_from_text
@@ -28,8 +37,11 @@ def corpus() -> Corpus:
     return corpus_from_text(TEXT)
 
 
+PLAIN = ("f32", "bf16", "int8", "int4", "sparse", "sparse-carried", "sparse-carried-int4")
+
+
 def test_every_method_trains_and_small_updates_train_nearly_alike(corpus: Corpus) -> None:
-    rows = {name: train(replace(JOB, method=name), corpus) for name in METHODS}
+    rows = {name: train(replace(JOB, method=name), corpus) for name in PLAIN}
     assert all(row.loss < 4.6 and row.tokens == 2 * 5 * 2 * 2 * 8 for row in rows.values())
     for name in ("bf16", "int8", "int4"):
         assert rows[name].loss == pytest.approx(rows["f32"].loss, rel=0.005)
@@ -37,6 +49,26 @@ def test_every_method_trains_and_small_updates_train_nearly_alike(corpus: Corpus
     assert sizes[:2] == [4.0, 2.0] and sizes == sorted(sizes, reverse=True)
     carried = {name: row.carried for name, row in rows.items() if row.carried}
     assert carried == {"sparse-carried": 4.0, "sparse-carried-int4": rows["int4"].bytes_per_parameter}
+
+
+def test_fragments_in_turn_divide_the_peak_and_arrive_all_in_the_end(corpus: Corpus) -> None:
+    row = train(replace(JOB, method="streaming-overlap"), corpus)
+    assert row.loss < 4.6 and row.carried > 12
+    # Two rounds, and three of four fragments once more.
+    assert pytest.approx(row.bytes_per_parameter, rel=0.02) == 4 * (2 + 0.75) / 2
+    assert row.peak_bytes_per_parameter == pytest.approx(1.0, rel=0.05)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in PLAIN])
+def test_other_methods_train_on_as_many_tokens(corpus: Corpus, name: str) -> None:
+    row = train(replace(JOB, method=name), corpus)
+    assert row.loss < 4.7 and row.tokens == 2 * 5 * 2 * 2 * 8
+    assert 0 < row.peak_bytes_per_parameter <= max(4.0, row.bytes_per_parameter) and 0 <= row.rule_share < 1
+    assert bool(row.carried) == (METHODS[name].carrier is not None or name in KEEPING)
+
+
+KEEPING = ("lofi", "streaming", "streaming-int4", "streaming-overlap", "delayed", "eager", "demo-ranks")
 
 
 def test_a_training_is_the_same_again_and_a_seed_makes_another(corpus: Corpus) -> None:

@@ -1,0 +1,57 @@
+"""Ranks of one seat that exchange a few coefficients in every step (DeMo, arXiv 2411.19870)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from assay.bench.methods.setting import MeteredProgram, MethodSetting, bytes_of
+from assay.engine.runtime.executor import Executor
+from assay.training.initialize import initialize
+from assay.training.methods.ranked import RankStep, pack_coefficients, sign_step
+from assay.training.outer import zero_momentum
+from assay.training.programs import program_of_lists, program_of_step
+from assay.training.step import preset_step
+
+
+class BetweenRanks:
+    """Every worker is a rank: a step of all on the same parameters, each with data and a momentum of its own."""
+
+    def __init__(self, setting: MethodSetting) -> None:
+        self._setting, vocabulary = setting, len(setting.corpus.vocabulary)
+        step = preset_step(setting.preset, vocabulary)
+        self.parameters = initialize(step.module, setting.seed)
+        zeros = zero_momentum(self.parameters)
+        self._momenta = [zeros] * setting.workers
+        own, state = RankStep(step), (self.parameters, zeros, setting.scalars(0, 0))
+        self._rank = Executor(program_of_step("rank", own, state, setting.preset, vocabulary))
+        packed = [pack_coefficients(p) for p in zeros]
+        sent = [*[places for places, _ in packed], *[bits for _, bits in packed]]
+        self._rate = [torch.tensor(setting.preset.learning_rate)]
+        lists = [zeros, self._rate, *[sent] * setting.workers]
+        decay = setting.preset.weight_decay
+        self._apply = MeteredProgram(program_of_lists("sign step", sign_step, lists, weight_decay=decay))
+        self.sent, self.peak, self.carried = 0.0, float(bytes_of(sent)), float(bytes_of(zeros))
+
+    @property
+    def rule_s(self) -> float:
+        """Of adding up and stepping alone: what a rank sends is made inside its step."""
+        return self._apply.seconds
+
+    def round(self, number: int) -> None:
+        """A round's steps, with an exchange in each."""
+        for done in range(self._setting.preset.inner_steps):
+            sent = []
+            for k, momentum in enumerate(self._momenta):
+                found = self._rank.run([self.parameters, momentum, self._setting.scalars(number, k, done)])
+                sent.append([t.clone() for t in found[0]])
+                self._momenta[k] = [t.clone() for t in found[1]]
+            self.parameters = self._apply([self.parameters, self._rate, *sent])[0]
+            self.sent += self.peak
+
+    def finish(self) -> None:
+        """Nothing is on its way."""
+
+    def momentum_of(self, rank: int) -> list[Tensor]:
+        """What a rank keeps."""
+        return self._momenta[rank]
