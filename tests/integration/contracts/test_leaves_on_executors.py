@@ -23,7 +23,7 @@ from assay.protocol.arithmetic.words import from_bytes as words_of
 from assay.protocol.program.nodes import Family, Output
 from assay.protocol.program.program import Program
 from assay.protocol.types import DType
-from tests.harness.contracts.captured import SUBJECTS, Instrumented, Noise, executor_of, subject
+from tests.harness.contracts.captured import LONG_SUBJECTS, SUBJECTS, Instrumented, Noise, executor_of, subject
 from tests.harness.contracts.harness import EvmContract
 from tests.harness.contracts.leaf_cases import CONTRACTS
 from tests.harness.contracts.leaf_openings import Opener, computed
@@ -111,7 +111,7 @@ def test_a_leaf_computes_what_both_executors_compute(name, leaf_harness, leaves,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", SUBJECTS)
+@pytest.mark.parametrize("name", [*SUBJECTS, *LONG_SUBJECTS])
 @settings(max_examples=60)
 @given(drawn=st.fixed_dictionaries(DRAWN))
 def test_a_leaf_computes_what_both_executors_compute_at_length(name, leaf_harness, leaves, drawn) -> None:

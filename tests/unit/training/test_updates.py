@@ -115,7 +115,13 @@ BARS = {
 }
 
 
-@pytest.mark.parametrize(("wire", "bar"), BARS.items(), ids=list(BARS))
+QUICK = ("f32", "bf16", "int8", "int4", "sparse")
+
+
+@pytest.mark.parametrize(
+    ("wire", "bar"),
+    [pytest.param(*item, marks=() if item[0] in QUICK else pytest.mark.long, id=item[0]) for item in BARS.items()],
+)
 def test_an_update_on_the_wire_takes_no_more_bytes_a_parameter_than_its_bar(wire: str, bar: float) -> None:
     step = preset_step(DEMO, 100)
     start, end = initialize(step.module, 1), initialize(step.module, 2)
