@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Round
 from assay_ledger.bindings.tenures import TenureBegan
@@ -32,12 +33,20 @@ def left_out_of(state: RunState, run: Run) -> str:
         "epochs": (books.duties.newest()[0], ask(run.duties.newest(), at=at)[0]),
         "results": (len(state.attestations), ask(run.attestations.findings(), at=at)),
         "games": (len(state.games), ask(run.game.games(), at=at)),
-        "wei of its sponsor": (state.money.funded.get(sponsor, 0), ask(run.escrow.funded_of(sponsor), at=at)),
+        "wei of its sponsor": (state.money.funded.get(sponsor, 0), _paid_in(run, at)),
     }
     if rounds:
         newest = ask(run.commitments.round_of(Round(len(rounds) - 1)), at=at)
         counted["commitments of its last round"] = rounds[-1].committed, newest.committed
     return _in_words(counted)
+
+
+def _paid_in(run: Run, at: int) -> int:
+    """Wei of the sponsor that the escrow holds or held; 0 where another gate than an escrow opens rounds."""
+    try:
+        return run.chain.ask(run.escrow.funded_of(run.charter.sponsor), at=at)
+    except RejectedError:
+        return 0
 
 
 def left_out_of_logs(run: Run) -> str:
