@@ -75,6 +75,7 @@ ROOMS = (
     "assay.programs",
     "assay.sponsor",
     "assay.bundle",
+    "assay.inference",
     "assay.observing",
     "assay.watchdog",
     "assay.conformance",

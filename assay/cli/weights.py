@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from assay.sponsor.cards import Card
     from assay.training.recipes.outline import Outline
 
 MAX_FILE: Final = 1 << 34
@@ -176,8 +177,24 @@ def names_and_outline(archive: Archive, store: ArtifactStore) -> tuple[tuple[str
     from assay.sponsor.model_files import read_outline
 
     count, card = len(archive.specs(TrainingList.PARAMETERS)), cards.read_card(store, archive.facts.address)
+    if card.preset is not None:
+        return _of_preset(store, card, archive.charter.training.data, count)
     names = cards.parameter_names(store, card, archive.charter.training.data, count)
     return names, read_outline(store, card.file, names)
+
+
+def _of_preset(store: ArtifactStore, card: Card, data_root: Digest, count: int) -> tuple[tuple[str, ...], Outline]:
+    """The same of a preset, whose vocabulary follows from its text."""
+    from assay.datasets.tokenizers import Characters
+    from assay.inference.model import gpt_config
+    from assay.inference.programs import GptShape
+    from assay.sponsor import cards
+    from assay.training.recipes.outline import Outline
+
+    preset, corpus = cards.read_corpus(store, card, data_root)
+    shape = GptShape(preset.layers, preset.width, preset.heads, preset.context, len(corpus.vocabulary))
+    names = cards.checked_names(tuple(name for name, _ in shape.module().named_parameters()), count)
+    return names, Outline(config=gpt_config(shape), tokenizer=Characters(corpus.vocabulary).file)
 
 
 def _write_beside(path: Path, data: bytes) -> Path | None:

@@ -159,6 +159,11 @@ def parameter_names(store: ArtifactStore, card: Card, data_root: Digest, count: 
     if card.preset is not None:
         preset, corpus = read_corpus(store, card, data_root)
         names = tuple(name for name, _ in build_model(preset, len(corpus.vocabulary)).named_parameters())
+    return checked_names(names, count)
+
+
+def checked_names(names: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Names of `count` parameters. Raises UnavailableError (CardWrong)."""
     if len(names) != count or len(set(names)) != count:
         raise UnavailableError(
             f"The run's card names {len(set(names))} parameters; the program on chain has {count}.",

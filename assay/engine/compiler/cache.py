@@ -27,7 +27,7 @@ from assay.protocol.errors import AssayError
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
 
-_PACKAGES = ("protocol", "engine", "training", "bench")
+_PACKAGES = ("protocol", "engine", "training", "inference", "bench")
 """What capture runs through, and the modules that are captured under a name."""
 
 _DIGEST = 32

@@ -1,0 +1,202 @@
+"""Several texts at once, each continued token by token: by whole windows, or with what was read kept.
+
+Both give each row the bits that it gets alone. Shapes: B rows at once, W context, S places of a cache, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import torch
+from torch import Tensor
+
+from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.inference.model import LanguageModel
+from assay.inference.programs import next_program, prompt_program
+from assay.protocol.errors import InvariantError
+from assay.protocol.program.program import Program
+
+SIZES: Final = (1, 2, 4, 8, 16, 32)
+"""Rows of the programs that there are; a batch takes the smallest that holds it."""
+
+_SHORTEST: Final = 16
+"""Tokens of the smallest program for prompts; others have twice as many, up to the context."""
+
+
+@dataclass(eq=False, slots=True)
+class TextRow:
+    """A text that is being continued: all its tokens so far. place: of its cache among the others."""
+
+    tokens: list[int] = field(default_factory=list)
+    place: int = 0
+
+
+class TextRows(Protocol):
+    """What continues texts. most: rows at once."""
+
+    most: int
+
+    def admit(self, tokens: Sequence[int]) -> tuple[TextRow, Tensor]:
+        """A new row and the logits [V] behind its tokens."""
+        ...
+
+    def advance(self, rows: Sequence[TextRow], tokens: Sequence[int]) -> Tensor:
+        """One more token for some rows, at most `most`; the logits [B, V] behind them."""
+        ...
+
+    def release(self, row: TextRow) -> None:
+        """The row is over."""
+        ...
+
+
+class _Executors:
+    """Executors by what names their program, each made when it is first asked for."""
+
+    def __init__(self, variant: KernelVariant | None) -> None:
+        self._variant = variant
+        self._made: dict[bytes, Executor] = {}
+
+    def of(self, program: Program) -> Executor:
+        if program.root not in self._made:
+            self._made[program.root] = Executor(program, variant=self._variant)
+        return self._made[program.root]
+
+
+class WindowRows:
+    """By the definition: every token from a whole window. Slower, and of any module."""
+
+    def __init__(self, model: LanguageModel, most: int = 1, *, variant: KernelVariant | None = None) -> None:
+        self._model, self._executors = model, _Executors(variant)
+        self.most = most if most == 1 or self._is_rowwise(most) else 1
+
+    def admit(self, tokens: Sequence[int]) -> tuple[TextRow, Tensor]:
+        """See TextRows."""
+        row = TextRow(list(tokens))
+        return row, self._logits([row])[0]
+
+    def advance(self, rows: Sequence[TextRow], tokens: Sequence[int]) -> Tensor:
+        """See TextRows."""
+        for row, token in zip(rows, tokens, strict=True):
+            row.tokens.append(token)
+        return torch.cat([self._logits(rows[k : k + self.most]) for k in range(0, len(rows), self.most)])
+
+    def release(self, row: TextRow) -> None:
+        """See TextRows."""
+
+    def _logits(self, rows: Sequence[TextRow]) -> Tensor:
+        size = size_for(len(rows))
+        windows_BW, lengths_B = windows([row.tokens for row in rows], self._model.context, size)
+        executor = self._executors.of(self._model.window(size))
+        return executor.run([self._model.parameters, [windows_BW, lengths_B]])[0][0][: len(rows)]
+
+    def _is_rowwise(self, most: int) -> bool:
+        """Whether rows of the largest batch get the bits that each gets alone; of modules that we did not write.
+
+        A module that mixes rows (statistics of a batch, say) mixes any.
+        """
+        if self._model.shape is not None:
+            return True
+        size = size_for(most)
+        generator = torch.Generator().manual_seed(1)
+        texts = torch.randint(self._model.vocabulary, (size, self._model.context), generator=generator).tolist()
+        rows = [TextRow(text) for text in texts]
+        together = self._logits(rows)
+        return all(
+            torch.equal(together[k].view(torch.int32), self._logits([row])[0].view(torch.int32))
+            for k, row in enumerate(rows)
+        )
+
+
+class CachedRows:
+    """With keys and values kept, for presets; a text that is longer than the context goes on by windows."""
+
+    def __init__(self, model: LanguageModel, most: int = 1, *, variant: KernelVariant | None = None) -> None:
+        assert model.shape is not None
+        self.most = most
+        self._model, self._shape, self._executors = model, model.shape, _Executors(variant)
+        self._cache = model.shape.cache(size_for(most))
+        self._rows: list[TextRow] = []
+
+    def admit(self, tokens: Sequence[int]) -> tuple[TextRow, Tensor]:
+        """See TextRows."""
+        if len(self._rows) == self.most:
+            raise InvariantError(f"{self.most} rows are being continued already.")
+        row = TextRow(list(tokens), len(self._rows))
+        self._rows.append(row)
+        self._cache[row.place] = 0.0  # nothing of another text is left, numbers that are none least of all
+        return row, self._read(row)
+
+    def advance(self, rows: Sequence[TextRow], tokens: Sequence[int]) -> Tensor:
+        """See TextRows."""
+        found: dict[int, Tensor] = {}
+        next_ones = []
+        for k, (row, token) in enumerate(zip(rows, tokens, strict=True)):
+            row.tokens.append(token)
+            if len(row.tokens) > self._model.context:
+                found[k] = self._read(row)
+            else:
+                next_ones.append(k)
+        if next_ones:
+            for k, logits_V in zip(next_ones, self._next([rows[k] for k in next_ones]), strict=True):
+                found[k] = logits_V
+        return torch.stack([found[k] for k in range(len(rows))])
+
+    def release(self, row: TextRow) -> None:
+        """See TextRows."""
+        last = self._rows.pop()
+        if last is not row:
+            # Places stay the first ones, so that the smallest program holds them.
+            self._rows[row.place] = last
+            self._cache[row.place] = self._cache[last.place]
+            last.place = row.place
+
+    def _read(self, row: TextRow) -> Tensor:
+        """The logits [V] behind all of a row's text, whose keys and values are kept."""
+        own = row.tokens[-self._model.context :]
+        count = min(max(_SHORTEST, 1 << (len(own) - 1).bit_length()), self._model.context)
+        windows_1T, length_1 = windows([own], count, 1)
+        executor = self._executors.of(prompt_program(self._shape, count, self._model.precision))
+        (logits_1V,), (cache,) = executor.run([self._model.parameters, [windows_1T, length_1]])
+        self._cache[row.place, :, :, :, :count] = cache[0]
+        return logits_1V[0]
+
+    def _next(self, rows: Sequence[TextRow]) -> Tensor:
+        """The logits [B, V] behind the last token of each row, whose earlier ones are kept."""
+        size = size_for(1 + max(row.place for row in rows))
+        token_B, position_B = torch.zeros(size, dtype=torch.int32), torch.zeros(size, dtype=torch.int32)
+        places = [row.place for row in rows]
+        token_B[places] = torch.tensor([row.tokens[-1] for row in rows], dtype=torch.int32)
+        positions = [len(row.tokens) - 1 for row in rows]
+        position_B[places] = torch.tensor(positions, dtype=torch.int32)
+        executor = self._executors.of(next_program(self._shape, self._model.precision, rows=size))
+        lists = [self._model.parameters, [token_B, position_B], [self._cache[:size]]]
+        (logits_BV,), (kept,) = executor.run(lists)
+        self._cache[places, :, :, :, positions] = kept[places]
+        return logits_BV[places]
+
+
+def rows_of(model: LanguageModel, most: int = 1, *, variant: KernelVariant | None = None) -> TextRows:
+    """The fastest way to continue texts by this model."""
+    return CachedRows(model, most, variant=variant) if model.shape else WindowRows(model, most, variant=variant)
+
+
+def size_for(rows: int) -> int:
+    """Rows of the smallest program that holds so many. Raises InvariantError."""
+    if rows > SIZES[-1]:
+        raise InvariantError(f"{rows} rows are more than a program has.")
+    return next(size for size in SIZES if size >= rows)
+
+
+def windows(texts: Sequence[Sequence[int]], width: int, rows: int) -> tuple[Tensor, Tensor]:
+    """The last tokens of each text in a window i32 [rows, width], 0 behind them, and their numbers i32 [rows].
+
+    Rows without a text are one token 0.
+    """
+    made_BW, length_B = torch.zeros(rows, width, dtype=torch.int32), torch.ones(rows, dtype=torch.int32)
+    for k, text in enumerate(texts):
+        own = text[-width:]
+        made_BW[k, : len(own)] = torch.tensor(own, dtype=torch.int32)
+        length_B[k] = len(own)
+    return made_BW, length_B
