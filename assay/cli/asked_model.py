@@ -15,6 +15,7 @@ from assay.settings import Settings
 
 if TYPE_CHECKING:
     from assay.inference.model import LanguageModel
+    from assay.protocol.types import Address
 
 ModelOption = Annotated[
     Path | None,
@@ -35,11 +36,20 @@ GenerationOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
+class AskedRun:
+    """Where a model came from."""
+
+    chain_id: int
+    address: Address
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
 class AskedModel:
-    """A language model, and the generation of the run that it is; None where no run was asked."""
+    """A language model, and the run that it is of; None where no run was asked."""
 
     model: LanguageModel
-    generation: int | None
+    run: AskedRun | None
 
 
 def asked_model(
@@ -83,7 +93,7 @@ def asked_model(
     else:
         shape = models.shape_of(outline.config)
         found = models.gpt(shape, [tensors[name] for name in names], tokenizer_of(outline.tokenizer), precision)
-    return AskedModel(found, weights.generation)
+    return AskedModel(found, AskedRun(the_run.chain.chain_id, the_run.address, weights.generation))
 
 
 def check_source(settings: Settings, folder: Path | None) -> None:

@@ -196,6 +196,10 @@ def test_weights_are_pulled_under_their_names_and_found_again_on_chain(
     assert (found["root"], found["on_chain"], found["generation"]) == (pulled["root"], True, 0)
     (measured,) = desk.json("model", "losses", *at)
     assert (measured["generation"], measured["root"]) == (0, pulled["root"]) and 3.0 < measured["loss"] < 8.0
+    asked = ("inference", "generate", "--prompt", "the", "--tokens", "5", "--seed", "3")
+    text = desk.json(*asked, *at)
+    assert (text["model"], text["generation"]) == (pulled["root"], 0)
+    assert desk.json(*asked, "--model", str(tmp_path)) == text | {"generation": None}
     absent = desk.refused("model", "pull", "--generation", "7", "--out", str(file), *at)
     assert absent.code == "NoSuchModel" and absent.remedy.endswith("stands is 0.")
     data = file.read_bytes()

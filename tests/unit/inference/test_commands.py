@@ -6,12 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
+from eth_account import Account
 
-from assay.protocol.errors import AssayError
+from assay.inference.sampling import SamplingTerms
+from assay.inference.statement import StatementRefused, sign, statement_of
+from assay.inference.verify import FalseAnswer
+from assay.protocol.errors import AssayError, ExitCode
+from assay_ledger.keys.kdf import Kdf
+from assay_ledger.keys.keystore import create_key
 from tests.harness.commands import assay
 from tests.harness.inference.models import small_gpt, write_folder
-
-pytestmark = pytest.mark.usefixtures("own_cache")
 
 ASKED = ("inference", "generate", "--prompt", "the cat", "--tokens", "20", "--json")
 
@@ -73,3 +77,39 @@ def test_a_folder_whose_parts_do_not_fit_is_refused(
         (made / "model.safetensors").write_bytes(b"no tensors")
     refused = assay(monkeypatch, *ASKED, "--model", str(made)).exception
     assert isinstance(refused, AssayError) and refused.code == "ModelWrong"
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A key, as options name it."""
+    folder = tmp_path_factory.mktemp("keys")
+    (folder / "password").write_text("not a secret")
+    create_key(folder / "keys", "gate", "not a secret", kdf=Kdf("scrypt", 1 << 12))
+    return ["--key", "gate", "--keys-dir", str(folder / "keys"), "--password-file", str(folder / "password")]
+
+
+def test_a_signed_answer_is_found_equal_and_an_altered_one_is_nobodys(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, key: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "answer.json"
+    said = answer(monkeypatch, folder, "--out", str(file), *key)
+    at = ("inference", "verify", str(file), "--model", str(folder), "--json")
+    done = assay(monkeypatch, *at, "--by", said["signer"])
+    assert done.exit_code == 0, done.exception
+    found = json.loads(done.stdout)
+    assert (found["equal"], found["text"], found["signer"]) == (True, said["text"], said["signer"])
+    other = assay(monkeypatch, *at, "--by", "0x" + "11" * 20).exception
+    assert isinstance(other, StatementRefused) and other.exit_code is ExitCode.REJECTED
+    file.write_bytes(file.read_bytes().replace(b'"top_k":0', b'"top_k":1'))
+    refused = assay(monkeypatch, *at).exception
+    assert isinstance(refused, StatementRefused) and refused.exit_code is ExitCode.REJECTED
+
+
+def test_a_false_answer_that_is_signed_ends_as_fraud(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, tmp_path: Path
+) -> None:
+    model, file = small_gpt(), tmp_path / "answer.json"
+    false = sign(statement_of(model, [1], SamplingTerms(), 2, [3, 3]), Account.from_key(b"\x07" * 32))
+    file.write_bytes(false.encode())
+    found = assay(monkeypatch, "inference", "verify", str(file), "--model", str(folder)).exception
+    assert isinstance(found, FalseAnswer) and found.exit_code is ExitCode.FRAUD

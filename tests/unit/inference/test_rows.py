@@ -16,8 +16,6 @@ from assay.protocol.program.reference import ReferenceExecutor
 from tests.harness.engine.helpers import bits_equal
 from tests.harness.inference.models import LETTERS, SHAPE, small_gpt, two_back
 
-pytestmark = pytest.mark.usefixtures("own_cache")
-
 PROMPTS = ([1, 2, 3], [5], [7, 7, 8, 1, 0, 2, 9, 4, 4, 3, 11], [6, 1])
 
 
