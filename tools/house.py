@@ -76,6 +76,7 @@ ROOMS = (
     "assay.sponsor",
     "assay.bundle",
     "assay.inference",
+    "assay.inference.gateway",
     "assay.observing",
     "assay.watchdog",
     "assay.conformance",

@@ -49,16 +49,17 @@ def test_what_an_earlier_text_left_behind_changes_no_bit(model: LanguageModel) -
 
 
 def test_rows_that_come_and_go_give_each_the_bits_that_it_gets_alone(model: LanguageModel) -> None:
-    together, alone = CachedRows(model, 4), [CachedRows(model) for _ in PROMPTS]
-    begun = [(*together.admit(p), *r.admit(p)) for p, r in zip(PROMPTS, alone, strict=True)]
+    prompts = PROMPTS[:2]
+    together, alone = CachedRows(model, 2), [CachedRows(model) for _ in prompts]
+    begun = [(*together.admit(p), *r.admit(p)) for p, r in zip(prompts, alone, strict=True)]
     assert all(bits_equal(logits, own) for _, logits, _, own in begun)
-    left = list(range(len(PROMPTS)))
+    left = list(range(len(prompts)))
     for step in range(6):
         tokens = [(3 * k + step) % LETTERS.size for k in left]
         logits = together.advance([begun[k][0] for k in left], tokens)
         for place, (k, token) in enumerate(zip(left, tokens, strict=True)):
             assert bits_equal(logits[place], alone[k].advance([begun[k][2]], [token])[0])
-        if step in (1, 3):
+        if step == 3:
             together.release(begun[left.pop(0)][0])
 
 
@@ -82,15 +83,15 @@ def test_a_batch_of_thirty_two_gives_each_row_the_bits_of_one() -> None:
 
 def test_a_model_of_ones_own_goes_on_by_windows() -> None:
     model = two_back()
-    rows = rows_of(model, 4)
-    assert isinstance(rows, WindowRows) and rows.most == 4
+    rows = rows_of(model, 2)
+    assert isinstance(rows, WindowRows) and rows.most == 2
     text = generate(model, rows, [1, 2], SamplingTerms(seed=3), 12)
     assert text == generate(model, WindowRows(model), [1, 2], SamplingTerms(seed=3), 12)
     assert len(set(text)) > 3
 
 
 def test_a_model_whose_rows_mix_is_served_row_by_row() -> None:
-    assert WindowRows(two_back(mixes=True), 4).most == 1
+    assert WindowRows(two_back(mixes=True), 2).most == 1
 
 
 TINY = GptShape(layers=1, width=8, heads=2, context=4, vocabulary=LETTERS.size)

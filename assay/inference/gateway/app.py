@@ -1,0 +1,244 @@
+"""The application: `/v1/completions`, `/v1/models` and `/health`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from starlette.exceptions import HTTPException
+
+from assay.inference.gateway.asked import CompletionAsked
+from assay.inference.gateway.batcher import GatewayBusy, TextBatch, TextWish
+from assay.inference.gateway.limits import AskerLimits, Limited, error_document
+from assay.inference.generate import NO_END
+from assay.inference.model import LanguageModel
+from assay.inference.statement import NO_RUN, SignedStatement, sign, statement_of
+from assay.protocol.errors import AssayError, DeadlineError, UnavailableError, UserError
+from assay.protocol.types import Address
+
+if TYPE_CHECKING:
+    from eth_account.signers.local import LocalAccount
+    from starlette.types import ASGIApp
+
+_LOOK_S: Final = 1.0
+"""So often an answer that is not streamed looks whether anybody still waits for it."""
+
+STATUS: Final = {"ModelUnknown": 404, "AnswerLate": 504, "LogitsNotFinite": 500}
+
+
+@dataclass(frozen=True)
+class GatewayTerms:
+    """What a gateway serves and how. name: of the model; tokens: of an answer at most; seconds: that one may take."""
+
+    model: LanguageModel
+    account: LocalAccount
+    name: str
+    tokens: int = 1024
+    seconds: float = 60.0
+    chain_id: int = 0
+    run: Address = NO_RUN
+    limits: AskerLimits = field(default_factory=AskerLimits)
+
+
+class ModelUnknown(UserError):
+    """Another model is asked for than the gateway has."""
+
+    remedy = "GET /v1/models says which there is."
+
+
+class TokensAbove(UserError):
+    """More tokens are asked for than the gateway gives."""
+
+    remedy = "Ask for fewer, and go on from the answer."
+
+
+def make_app(terms: GatewayTerms, batch: TextBatch) -> ASGIApp:
+    """The application, behind its limits."""
+    app = FastAPI(
+        title="Assay gateway",
+        version="1",
+        summary="Text from a trained model; every answer carries a signed statement that anybody can replay",
+        docs_url=None,
+        redoc_url=None,
+    )
+    desk = _Desk(terms, batch)
+    errors: dict[int | str, dict[str, Any]] = {
+        status: {"description": "Refused: the error's code says why"} for status in (400, 404, 408, 413, 429, 503, 504)
+    }
+    app.post("/v1/completions", response_model=None, responses=errors)(desk.complete)
+    app.get("/v1/models")(desk.models)
+    app.get("/health")(desk.health)
+    app.exception_handler(RequestValidationError)(_on_bad_request)
+    app.exception_handler(AssayError)(_on_error)
+    app.exception_handler(HTTPException)(_on_http_error)
+    return Limited(app, terms.limits)
+
+
+class _Desk:
+    """What the routes do."""
+
+    def __init__(self, terms: GatewayTerms, batch: TextBatch) -> None:
+        self._terms, self._batch = terms, batch
+        self._begun = int(time.time())
+
+    async def models(self) -> dict[str, Any]:
+        """The one model that there is."""
+        model = self._terms.model
+        own = {
+            "id": self._terms.name,
+            "object": "model",
+            "created": self._begun,
+            "owned_by": "assay",
+            "parameters": "0x" + model.root.hex(),
+            "program": "0x" + model.program.root.hex(),
+            "tokenizer": "0x" + model.tokenizer_digest.hex(),
+            "context": model.context,
+            "signer": self._terms.account.address.lower(),
+        }
+        return {"object": "list", "data": [own]}
+
+    async def health(self) -> JSONResponse:
+        """Whether anybody is answered."""
+        is_alive = self._batch.is_alive
+        return JSONResponse({"alive": is_alive, "tokens": self._batch.tokens}, 200 if is_alive else 503)
+
+    async def complete(self, asked: CompletionAsked, request: Request) -> Response:
+        """A completion, whole or as server-sent events; the statement comes with its end."""
+        terms = self._terms
+        if asked.model != terms.name:
+            raise ModelUnknown(f"There is no model {asked.model[:80]!r} here.")
+        if asked.max_tokens > terms.tokens:
+            raise TokensAbove(f"An answer has {terms.tokens} tokens at most.")
+        if isinstance(asked.prompt, str):
+            prompt = terms.model.encode(asked.prompt)
+        else:
+            prompt = asked.prompt
+            terms.model.check_tokens(prompt)
+        answer = _Answer(terms, asked, prompt, self._batch)
+        if asked.stream:
+            return StreamingResponse(answer.events(), media_type="text/event-stream")
+        return JSONResponse(await answer.whole(request))
+
+
+class _Answer:
+    """One answer as it comes."""
+
+    def __init__(self, terms: GatewayTerms, asked: CompletionAsked, prompt: list[int], batch: TextBatch) -> None:
+        self._terms, self._prompt = terms, prompt
+        self._events: asyncio.Queue[int | AssayError | None] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def said(event: int | AssayError | None) -> None:
+            loop.call_soon_threadsafe(self._events.put_nowait, event)
+
+        self._wish = TextWish(
+            tuple(prompt),
+            asked.terms,
+            asked.max_tokens,
+            NO_END if asked.end is None else asked.end,
+            time.monotonic() + terms.seconds,
+            said,
+        )
+        self._created = int(time.time())
+        batch.submit(self._wish)
+
+    async def whole(self, request: Request) -> dict[str, Any]:
+        """The answer's document. Raises what ended it."""
+        try:
+            while True:
+                try:
+                    event = await asyncio.wait_for(self._events.get(), _LOOK_S)
+                except TimeoutError:
+                    self._wish.is_given_up = await request.is_disconnected()
+                    continue
+                if event is None:
+                    break
+                if isinstance(event, AssayError):
+                    raise event
+        finally:
+            self._wish.is_given_up = True
+        signed = await asyncio.to_thread(self._signed)
+        text = self._terms.model.tokenizer.decode(self._wish.answer)
+        return self._document(text, signed) | {"usage": self._usage()}
+
+    async def events(self) -> AsyncIterator[str]:
+        """The answer as server-sent events: pieces of text, the end with its statement, `[DONE]`."""
+        shown, tokens = "", []
+        try:
+            while isinstance(event := await self._events.get(), int):
+                tokens.append(event)
+                text = self._terms.model.tokenizer.decode(tokens)
+                # A character of several tokens is held back until it is whole.
+                if text.endswith("\ufffd"):
+                    continue
+                yield _event(self._document(text[len(shown) :], None))
+                shown = text
+            if event is not None:
+                yield _event(error_document(event.explain(), event.code, "server_error"))
+                return
+            signed = await asyncio.to_thread(self._signed)
+            rest = self._terms.model.tokenizer.decode(tokens)[len(shown) :]
+            yield _event(self._document(rest, signed) | {"usage": self._usage()})
+            yield "data: [DONE]\n\n"
+        finally:
+            self._wish.is_given_up = True
+
+    def _signed(self) -> SignedStatement:
+        wish, terms = self._wish, self._terms
+        said = statement_of(terms.model, wish.prompt, wish.terms, wish.most, wish.answer, wish.end)
+        return sign(replace(said, chain_id=terms.chain_id, run=terms.run), terms.account)
+
+    def _document(self, text: str, signed: SignedStatement | None) -> dict[str, Any]:
+        wish = self._wish
+        reason = None
+        if signed is not None:
+            reason = "stop" if wish.answer and wish.answer[-1] == wish.end else "length"
+        choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": reason}
+        made = {
+            "id": f"cmpl-{id(wish):x}-{self._created}",
+            "object": "text_completion",
+            "created": self._created,
+            "model": self._terms.name,
+            "choices": [choice],
+        }
+        # As a string: the statement is its bytes, which no parser between here and a file may write anew.
+        return made | ({} if signed is None else {"statement": signed.encode().decode()})
+
+    def _usage(self) -> dict[str, int]:
+        read, said = len(self._prompt), len(self._wish.answer)
+        return {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
+
+
+def _event(document: dict[str, Any]) -> str:
+    return f"data: {json.dumps(document)}\n\n"
+
+
+async def _on_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, AssayError)
+    if isinstance(error, GatewayBusy):
+        again = {"Retry-After": str(error.details["retry_after"])}
+        return JSONResponse(error_document(error.explain(), error.code, "overloaded"), 429, again)
+    usual = 504 if isinstance(error, DeadlineError) else 503 if isinstance(error, UnavailableError) else 400
+    status = STATUS.get(error.code, usual)
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return JSONResponse(error_document(error.explain(), error.code, kind), status)
+
+
+async def _on_bad_request(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"][1:])
+    document = error_document(f"{where or 'The body'}: {first['msg']}", "BadRequest")
+    return JSONResponse(document, 400)
+
+
+async def _on_http_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return JSONResponse(error_document(str(error.detail), "NoSuchPath"), error.status_code, error.headers)

@@ -1,0 +1,103 @@
+"""What one asker may take: bytes of a body, seconds to send it, and requests a second."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+ASKERS: Final = 4096
+"""Addresses whose rates are known; of more the one that asked longest ago is forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskerLimits:
+    """body: bytes. body_s: seconds until a body is there. rate: requests a second of one address, in the long run, and
+    burst so many at once.
+    """
+
+    body: int = 1 << 20
+    body_s: float = 10.0
+    rate: float = 20.0
+    burst: int = 40
+
+
+class RateLimit:
+    """A bucket of requests per address, which fills at a rate."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._known: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait(self, asker: str) -> float:
+        """Takes one request; 0, or the seconds after which there is one to take."""
+        now = self._clock()
+        left, since = self._known.pop(asker, (float(self._burst), now))
+        left = min(float(self._burst), left + (now - since) * self._rate)
+        allowed = left >= 1.0
+        self._known[asker] = (left - 1.0 if allowed else left, now)
+        if len(self._known) > ASKERS:
+            self._known.popitem(last=False)
+        return 0.0 if allowed else (1.0 - left) / self._rate
+
+
+class Limited:
+    """An application behind these limits."""
+
+    def __init__(self, app: ASGIApp, limits: AskerLimits) -> None:
+        self._app, self._limits, self._rates = app, limits, RateLimit(limits.rate, limits.burst)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request: refused, or handed on with its whole body at hand."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        client = scope.get("client")
+        wait = self._rates.wait(client[0] if client else "")
+        if wait:
+            again = {"Retry-After": str(max(1, round(wait)))}
+            await _refused(429, "You ask too often.", "RateLimited", again)(scope, receive, send)
+            return
+        body = b""
+        try:
+            async with asyncio.timeout(self._limits.body_s):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return
+                    body += message.get("body", b"")
+                    if len(body) > self._limits.body:
+                        await _refused(413, f"A body has {self._limits.body} bytes at most.", "BodyTooLarge")(
+                            scope, receive, send
+                        )
+                        return
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            await _refused(408, "The body did not come in time.", "BodyLate")(scope, receive, send)
+            return
+        told = False
+
+        async def whole() -> Message:
+            nonlocal told
+            if told:
+                return await receive()
+            told = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, whole, send)
+
+
+def error_document(message: str, code: str, kind: str = "invalid_request_error") -> dict[str, object]:
+    """An error in OpenAI's form."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def _refused(status: int, message: str, code: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse(error_document(message, code), status, (headers or {}) | {"Connection": "close"})
