@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from assay.cli import bench_explorer, bench_goodput, bench_index, bench_moments, bench_multiplier, bench_ulp
+from assay.cli import (
+    bench_explorer,
+    bench_goodput,
+    bench_index,
+    bench_inference,
+    bench_moments,
+    bench_multiplier,
+    bench_ulp,
+)
 from assay.cli.common import print_json, print_table, talk
 from assay.cli.options import DeviceOption, JsonOption
 from assay.engine.runtime import devices
@@ -27,6 +35,7 @@ app.command("explorer", epilog=bench_explorer.EPILOG)(bench_explorer.explorer)
 app.command("ulp", epilog=bench_ulp.EPILOG)(bench_ulp.ulp)
 app.command("goodput", epilog=bench_goodput.EPILOG)(bench_goodput.goodput)
 app.command("index", epilog=bench_index.EPILOG)(bench_index.index)
+app.command("inference", epilog=bench_inference.EPILOG)(bench_inference.inference)
 app.command("moments", epilog=bench_moments.EPILOG)(bench_moments.moments)
 app.command("multiplier", epilog=bench_multiplier.EPILOG)(bench_multiplier.multiplier)
 

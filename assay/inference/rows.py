@@ -5,14 +5,15 @@ Both give each row the bits that it gets alone. Shapes: B rows at once, W contex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import torch
 from torch import Tensor
 
-from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.executor import KernelVariant
+from assay.engine.runtime.held import HeldExecutor
 from assay.inference.model import LanguageModel
 from assay.inference.programs import next_program, prompt_program
 from assay.protocol.errors import InvariantError
@@ -23,6 +24,11 @@ SIZES: Final = (1, 2, 4, 8, 16, 32)
 
 _SHORTEST: Final = 16
 """Tokens of the smallest program for prompts; others have twice as many, up to the context."""
+
+
+_CHECK_EVERY: Final = 16
+"""Tokens between two that have a product checked against faults of the machine: of single rows a check takes longer
+than all products of a token. A false answer that gets by is one that any verifier finds."""
 
 
 @dataclass(eq=False, slots=True)
@@ -52,23 +58,26 @@ class TextRows(Protocol):
 
 
 class _Executors:
-    """Executors by what names their program, each made when it is first asked for."""
+    """A model's executors by what they are for, each made when it is first asked for; each holds the parameters."""
 
-    def __init__(self, variant: KernelVariant | None) -> None:
-        self._variant = variant
-        self._made: dict[bytes, Executor] = {}
+    def __init__(self, model: LanguageModel, variant: KernelVariant | None) -> None:
+        self._model, self._variant = model, variant
+        self._made: dict[Hashable, HeldExecutor] = {}
 
-    def of(self, program: Program) -> Executor:
-        if program.root not in self._made:
-            self._made[program.root] = Executor(program, variant=self._variant)
-        return self._made[program.root]
+    def of(self, purpose: Hashable, program: Callable[[], Program]) -> HeldExecutor:
+        """The one for a purpose, of the program that is captured for it."""
+        if purpose not in self._made:
+            self._made[purpose] = HeldExecutor(
+                program(), self._model.parameters, variant=self._variant, check_every=_CHECK_EVERY
+            )
+        return self._made[purpose]
 
 
 class WindowRows:
     """By the definition: every token from a whole window. Slower, and of any module."""
 
     def __init__(self, model: LanguageModel, most: int = 1, *, variant: KernelVariant | None = None) -> None:
-        self._model, self._executors = model, _Executors(variant)
+        self._model, self._executors = model, _Executors(model, variant)
         self.most = most if most == 1 or self._is_rowwise(most) else 1
 
     def admit(self, tokens: Sequence[int]) -> tuple[TextRow, Tensor]:
@@ -88,8 +97,8 @@ class WindowRows:
     def _logits(self, rows: Sequence[TextRow]) -> Tensor:
         size = size_for(len(rows))
         windows_BW, lengths_B = windows([row.tokens for row in rows], self._model.context, size)
-        executor = self._executors.of(self._model.window(size))
-        return executor.run([self._model.parameters, [windows_BW, lengths_B]])[0][0][: len(rows)]
+        executor = self._executors.of(size, lambda: self._model.window(size))
+        return executor.run([windows_BW, lengths_B])[0][0][: len(rows)]
 
     def _is_rowwise(self, most: int) -> bool:
         """Whether rows of the largest batch get the bits that each gets alone; of modules that we did not write.
@@ -115,7 +124,7 @@ class CachedRows:
     def __init__(self, model: LanguageModel, most: int = 1, *, variant: KernelVariant | None = None) -> None:
         assert model.shape is not None
         self.most = most
-        self._model, self._shape, self._executors = model, model.shape, _Executors(variant)
+        self._model, self._shape, self._executors = model, model.shape, _Executors(model, variant)
         self._cache = model.shape.cache(size_for(most))
         self._rows: list[TextRow] = []
 
@@ -157,8 +166,10 @@ class CachedRows:
         own = row.tokens[-self._model.context :]
         count = min(max(_SHORTEST, 1 << (len(own) - 1).bit_length()), self._model.context)
         windows_1T, length_1 = windows([own], count, 1)
-        executor = self._executors.of(prompt_program(self._shape, count, self._model.precision))
-        (logits_1V,), (cache,) = executor.run([self._model.parameters, [windows_1T, length_1]])
+        executor = self._executors.of(
+            ("prompt", count), lambda: prompt_program(self._shape, count, self._model.precision)
+        )
+        (logits_1V,), (cache,) = executor.run([windows_1T, length_1])
         self._cache[row.place, :, :, :, :count] = cache[0]
         return logits_1V[0]
 
@@ -170,9 +181,10 @@ class CachedRows:
         token_B[places] = torch.tensor([row.tokens[-1] for row in rows], dtype=torch.int32)
         positions = [len(row.tokens) - 1 for row in rows]
         position_B[places] = torch.tensor(positions, dtype=torch.int32)
-        executor = self._executors.of(next_program(self._shape, self._model.precision, rows=size))
-        lists = [self._model.parameters, [token_B, position_B], [self._cache[:size]]]
-        (logits_BV,), (kept,) = executor.run(lists)
+        executor = self._executors.of(
+            ("next", size), lambda: next_program(self._shape, self._model.precision, rows=size)
+        )
+        (logits_BV,), (kept,) = executor.run([token_B, position_B], [self._cache[:size]])
         self._cache[places, :, :, :, positions] = kept[places]
         return logits_BV[places]
 

@@ -86,6 +86,7 @@ class Executor:
     memory: bytes that a run may take, instead of `footprint.limit()` (of a cross-check, any); the attribute is what one
     is expected to take.
     by_tiles: Triton's whole runs store no scores of attention, and compute their tiles anew for whoever reads them.
+    check_every: in every so many-th run one product is checked.
 
     Raises:
         UserError: IllFormedProgram; ProgramTooLarge, before anything is allocated; NoNativeKernels or NoTritonKernels,
@@ -101,6 +102,7 @@ class Executor:
         natives: Natives | None = None,
         memory: int | None = None,
         by_tiles: bool = False,
+        check_every: int = 1,
     ) -> None:
         if variant is None and natives is None and not cross_check:
             variant = usual_variant()
@@ -133,8 +135,8 @@ class Executor:
             memory = footprint.UNBOUNDED  # the caller has something at stake already: it is tried
         footprint.check(program, stock=footprint.left_to_stock(program) if native else None, most=memory)
         self.program = program
-        self._watch = ProductWatch(products(program), (program.root, self.variant, cross_check))
-        self._kernels = KernelsByNode(
+        self._watch = ProductWatch(products(program), (program.root, self.variant, cross_check), every=check_every)
+        self.kernels = KernelsByNode(
             program,
             self._watch,
             backend.device() if self.variant is KernelVariant.TRITON else torch.get_default_device(),
@@ -142,15 +144,15 @@ class Executor:
             cross_check=cross_check,
             products=native.products if native else None,
         )
-        self.product_variants = self._kernels.product_variants
-        self._plan = None if native is None else FusedPlan(program, native.nodes, self._kernels.of)
+        self.product_variants = self.kernels.product_variants
+        self._plan = None if native is None else FusedPlan(program, native.nodes, self.kernels.of)
         self.fallbacks = dict(self._plan.reasons) if self._plan else {}
         self.memory = footprint.check(program, stock=self.fallbacks if self._plan else None, most=memory)
         if self.variant is KernelVariant.STOCK:
-            self._kernels.make_all()
+            self.kernels.make_all()
         self.whole: WholeRuns | None = None
         if self.variant is KernelVariant.TRITON:
-            kernels = self._kernels
+            kernels = self.kernels
             groups = in_tiles(program, kernels) if by_tiles else MapGroups(program, kernels.of)
             self.whole = WholeRuns(program, groups)
 
@@ -172,7 +174,7 @@ class Executor:
                 # A product by its kernel in Python, which checks it when it is due.
                 plan.single(k)
                 if plan is not None and k in plan.compiled and not isinstance(node, Dot)
-                else self._kernels.of(k),
+                else self.kernels.of(k),
                 _exponents(node),
                 node.spec.dims,
                 TORCH[node.spec.dtype],
@@ -223,7 +225,7 @@ class Executor:
         self._check_inputs(inputs)
         check_float_environment()
         self._watch.begin()
-        if (checks := self._kernels.checks) is not None:
+        if (checks := self.kernels.checks) is not None:
             checks.begin()
         home = torch.get_default_device()
         if hook is None and self.whole is not None:
@@ -234,7 +236,7 @@ class Executor:
             return ends
         slots = [own_memory(t) for part in inputs for t in part]
         # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
-        flat = [(canonical(t) if t.dtype is torch.bool else t).to(self._kernels.device) for t in slots]
+        flat = [(canonical(t) if t.dtype is torch.bool else t).to(self.kernels.device) for t in slots]
         if hook is None and self._plan is not None:
             ends = self._plan.run(flat, self._watch.due, give=give)
         else:
@@ -268,14 +270,14 @@ class Executor:
         first_output = len(values) - sum(self.program.outputs)
         for k, step in enumerate(self._steps):
             if k >= len(flat):
-                kernel = self._kernels.untrusting(k) if altered.intersection(step.exponents) else step.kernel
+                kernel = self.kernels.untrusting(k) if altered.intersection(step.exponents) else step.kernel
                 values[k] = own_memory(kernel(values))  # type: ignore[arg-type]
             if hook is not None:
                 shown = values[k].cpu()  # type: ignore[union-attr]
                 seen = hook(k, shown)
                 if seen is not shown:
                     altered.add(k)
-                    kept = own_memory(self._checked(k, step, seen)).to(self._kernels.device)
+                    kept = own_memory(self._checked(k, step, seen)).to(self.kernels.device)
                     values[k] = canonical(kept) if kept.dtype is torch.bool else kept
             for j in step.dead:
                 values[j] = None

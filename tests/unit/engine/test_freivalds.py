@@ -17,7 +17,7 @@ from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.native.library import native
 from assay.engine.runtime.products import native_dot, native_selftest, product_variants
 from assay.engine.runtime.products.dot import NativeProduct
-from assay.engine.runtime.products.freivalds import ProductWatch
+from assay.engine.runtime.products.freivalds import Beginnings, ProductWatch
 from assay.engine.runtime.products.native_dot import NativeDot
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Dot, Operand, Output
@@ -151,7 +151,7 @@ def test_pieces_of_a_product_are_the_product(
     x[0, 3] = float("nan")
     program = captured(lambda a, b: ((a @ b).mT.clone() if turned else a @ b, b.sum(2)), x, y).program
     executor = Executor(program, variant=KernelVariant.FUSED)
-    (product,) = (executor._kernels.of(k) for k in executor.product_variants)
+    (product,) = (executor.kernels.of(k) for k in executor.product_variants)
     assert isinstance(product, NativeProduct)
     assert len(product.own._pieces) >= max(2, batches // 2)
     assert same_lists(executor.run([[x, y]]), Executor(program, variant=KernelVariant.STOCK).run([[x, y]]))
@@ -203,3 +203,11 @@ def test_the_check_reads_exponents_of_storage_types_as_long_as_it_runs(monkeypat
     executor = Executor(whole, variant=KernelVariant.FUSED)
     assert same_lists(executor.run([state]), Executor(whole, variant=KernelVariant.STOCK).run([state]))
     assert taken
+
+
+def test_a_watch_that_pauses_checks_every_product_in_turn_all_the_same():
+    watch, seen = ProductWatch((4, 7, 9), "paused", Beginnings(), every=5), []
+    for _ in range(3 * 5):
+        watch.begin()
+        seen.append(watch.due)
+    assert sorted(k for k in seen if k is not None) == [4, 7, 9]

@@ -91,6 +91,29 @@ def columns_first(shape: tuple[int, int, int, int], pa: int, pb: int) -> tuple[P
     return Program(inputs, (4,), ()), turned
 
 
+@pytest.mark.parametrize(("pa", "pb"), [(14, 14), (22, 14), (8, 8)])
+def test_a_product_whose_columns_are_kept_packed_is_the_same(kernels: DotKernels, threads: int, pa: int, pb: int):
+    generator = torch.Generator().manual_seed(pa)
+    for rows, columns, terms in ((1, 50, 70), (19, 33, 129)):
+        values = list(with_exponents(normal(generator, 1, rows, terms), normal(generator, 1, columns, terms)))
+        program, node = native_selftest.matrix_program((1, rows, columns, terms), pa, pb)
+        fresh, kept = (NativeDot(kernels, program, node, ((0,), (1,), (2,))) for _ in range(2))
+        x, e = (values[j] for j in kept.columns)
+        assert kept.keep_columns(x, e)
+        assert same(kept.run(values), fresh.run(values))
+        assert torch.equal(kept.sums(values), fresh.sums(values))
+        assert same(kept.checked(values, (1, 2)), fresh.run(values))
+        # What is given later is not read by the product, and its check sees that it is not what was packed.
+        x[0, 3] *= -1.0
+        assert kept.checked(values, (1, 2)) is None
+
+
+def test_columns_of_several_batches_are_not_kept(kernels: DotKernels):
+    program, node = native_selftest.matrix_program((2, 3, 4, 5), 14, 14)
+    product = NativeDot(kernels, program, node, ((0,), (1,), (2,)))
+    assert not product.keep_columns(torch.zeros(2, 4, 5), torch.zeros(2, 4, dtype=torch.int32))
+
+
 def normal(generator: torch.Generator, *shape: int) -> Tensor:
     """Normal values whose rows differ in size by many powers of two."""
     x = torch.randn(*shape, generator=generator)

@@ -126,7 +126,7 @@ def test_kernels_of_the_check_return_at_once_in_runs_of_other_products(monkeypat
     program, inputs = three_products()
     ours = Executor(program, variant=KernelVariant.TRITON)
     ours.run(inputs)
-    checks = ours._kernels.checks
+    checks = ours.kernels.checks
     assert checks is not None
     monkeypatch.setattr(checks, "begin", lambda: None)
     checks.due.fill_(-1)

@@ -78,7 +78,7 @@ def inputs() -> list[Tensor]:
 
 def groups_of(program: Program, least: int = 1) -> MapGroups:
     executor = Executor(program, variant=KernelVariant.TRITON)
-    return MapGroups(program, executor._kernels.of, least=least)
+    return MapGroups(program, executor.kernels.of, least=least)
 
 
 def agrees(program: Program, groups: MapGroups) -> bool:

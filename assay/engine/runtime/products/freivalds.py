@@ -4,7 +4,7 @@ A self-test at start sees neither a bit that flips at step 70 nor a library that
 S r = A (B r) is tested in wrapping 64-bit integers, so there is no tolerance: a wrong S fails it for at least half of
 all r, and for nearly all of them when r has many bits. One product per run is checked, each in its turn:
 
-- any n runs in a row of one executor check each of its n products;
+- any n runs in a row of one executor check each of its n products (n times `every` runs, where it pauses);
 - so do the first runs of any n executors in a row that one process makes for a program: each begins one later;
 - a process begins anywhere, so that processes of one run each miss a product r times in a row by (1 - 1/n)^r only.
 
@@ -56,12 +56,18 @@ class ProductWatch:
     """Says which product of a run is checked, and checks it. Runs on several threads at once have turns of their own.
 
     products: nodes, each checked in its turn. name: of what runs them; executors of one name begin one after another.
+    every: one is due in every so many-th run; where a run multiplies single rows, a check takes as long as several.
     """
 
     def __init__(
-        self, products: Sequence[int] = (), name: Hashable = None, beginnings: Beginnings = _beginnings
+        self,
+        products: Sequence[int] = (),
+        name: Hashable = None,
+        beginnings: Beginnings = _beginnings,
+        *,
+        every: int = 1,
     ) -> None:
-        self.products = tuple(products)
+        self.products, self._every = tuple(products), every
         self._name, self._beginnings = name, beginnings
         self._turn: int | None = None
         self._lock = Lock()
@@ -76,8 +82,9 @@ class ProductWatch:
 
     @property
     def due(self) -> int | None:
-        """The node whose product is checked in this thread's run."""
-        return self.products[self._turn_of_run() % len(self.products)] if self.products else None
+        """The node whose product is checked in this thread's run; None where none is."""
+        turn, rest = divmod(self._turn_of_run(), self._every)
+        return None if rest or not self.products else self.products[turn % len(self.products)]
 
     def is_due(self, node: int) -> bool:
         """Whether this node's product is checked in this thread's run."""

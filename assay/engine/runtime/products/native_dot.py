@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from math import prod
 from pathlib import Path
-from threading import local
 from typing import cast
 
 import torch
@@ -31,7 +30,16 @@ from assay.engine.runtime.exact.limits import Digits, NativeVariant
 from assay.engine.runtime.native.build import INSTRUCTION_SETS
 from assay.engine.runtime.native.library import load, native
 from assay.engine.runtime.products import native_selftest
-from assay.engine.runtime.products.native_plan import INTEGER, POINTER, DotPlan, DotSide, table
+from assay.engine.runtime.products.native_plan import (
+    INTEGER,
+    POINTER,
+    DotPlan,
+    DotSide,
+    is_readable,
+    runs,
+    sums_memory,
+    table,
+)
 from assay.engine.runtime.values.dtypes import fill_tensor
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Dot, Operand
@@ -46,6 +54,8 @@ _AMX = "amx"
 _PANEL, _RED_BLOCK = 16, 32
 """Rows, and terms, that the kernels look at together; equal to `dot.h`."""
 
+_LINE = 64
+"""Bytes: what is packed begins at a multiple."""
 _ONE_THREAD = 1 << 19
 """Products of fewer multiplications (about 10 us) are not worth a second thread."""
 
@@ -69,12 +79,13 @@ class DotKernels:
         self.run.argtypes, self.run.restype = [POINTER] * 7 + [INTEGER], INTEGER
         self.prepare = handle.assay_dot_prepare
         self.prepare.argtypes, self.prepare.restype = [POINTER], None
-        handle.assay_dot_has.argtypes, handle.assay_dot_has.restype = [INTEGER], INTEGER
+        self.keep, has = handle.assay_dot_keep, handle.assay_dot_has
+        self.keep.argtypes, self.keep.restype = [POINTER] * 4, INTEGER
+        has.argtypes, has.restype = [INTEGER], INTEGER
         self.variants = tuple(
             variant
             for variant in NativeVariant
-            if variant is NativeVariant.PAIRS
-            or (not pairs and (tiles or self._unit(variant) != _AMX) and handle.assay_dot_has(variant))
+            if variant is NativeVariant.PAIRS or (not pairs and (tiles or self._unit(variant) != _AMX) and has(variant))
         )
         runtime = Path(torch.__file__).parent / "lib" / "libgomp.so.1"
         if runtime.exists():
@@ -153,16 +164,6 @@ def checker() -> Callable[..., int] | None:
     return cast(Callable[..., int], function)
 
 
-_memory = local()
-
-
-def _sums_memory(count: int) -> Tensor:
-    """Room, f64 [count] or more, for sums that a thread forgets after each check: fresh pages would cost more."""
-    if getattr(_memory, "sums", None) is None or _memory.sums.numel() < count:
-        _memory.sums = torch.empty(count, dtype=torch.float64)
-    return cast(Tensor, _memory.sums)
-
-
 class NativeDot:
     """One dot node as a plan of the kernels; `name` is its product variant.
 
@@ -204,7 +205,7 @@ class NativeDot:
             *(self._keep(table(out, dims, g)) for g in (batch, rows, columns)),
             self._keep(torch.zeros(-(-self._sizes[2] // _PANEL), dtype=torch.uint8)),
             variant,
-            (INTEGER * 4)(*_runs(*digits)) if variant is NativeVariant.PAIRS else (INTEGER * 4)(),
+            (INTEGER * 4)(*runs(*digits)) if variant is NativeVariant.PAIRS else (INTEGER * 4)(),
             limits.ROOM,
             variant is NativeVariant.TILES and prod(red) <= limits.tiles_joined(pa, pb),
         )
@@ -216,6 +217,26 @@ class NativeDot:
         function = ctypes.cast(self._kernels.run, POINTER).value
         assert function is not None
         return function, self._address, self._sources, self._threaded
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """The nodes of the operand that is packed whole, and of its exponents."""
+        return self._sources[2:]
+
+    def keep_columns(self, x: Tensor, e: Tensor) -> bool:
+        """Pack that operand, x f32 with exponents e, once for all later calls; False where it has several batches.
+
+        Whoever asks for it gives the same numbers in every call.
+        """
+        if self._sizes[0] != 1:
+            return False
+        exponents = e.to(torch.int32)
+        count = self._kernels.keep(self._address, x.data_ptr(), exponents.data_ptr(), 0)
+        memory = torch.empty(count + _LINE, dtype=torch.uint8)
+        place = -memory.data_ptr() % _LINE + self._keep(memory)
+        self._kernels.keep(self._address, x.data_ptr(), exponents.data_ptr(), place)
+        self._plan.kept = place
+        return True
 
     def run(self, values: list[Tensor], out: Tensor | None = None) -> Tensor:
         """The node's value; in `out` (f32 of the node's dims, contiguous) if given."""
@@ -245,7 +266,7 @@ class NativeDot:
         operands = [t.data_ptr() for t in held]
         words = (ctypes.c_uint32 * 2)(*key)
         for piece in self._pieces:
-            raw = _sums_memory(piece.batches * piece.m * piece.n)  # f64 of at least so many, row-major
+            raw = sums_memory(piece.batches * piece.m * piece.n)  # f64 of at least so many, row-major
             self._call(values, 0, raw.data_ptr(), piece)
             found = check(ctypes.addressof(piece), *operands, raw.data_ptr(), ctypes.addressof(words), out.data_ptr())
             if found == 2:
@@ -326,16 +347,9 @@ class NativeDot:
         return t.data_ptr()
 
 
-def _runs(a: Digits, b: Digits) -> list[int]:
-    """Per pair of digits, [2, 2] row-major, how many pairs of terms 32 bits add."""
-    return [
-        limits.run(a.largest[x], b.largest[y]) if x < a.count and y < b.count else 0 for x in range(2) for y in range(2)
-    ]
-
-
 def native_dot(found: DotKernels, program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> NativeDot | None:
     """The node on these kernels; None where they do not fit or failed their self-test."""
-    if not _is_readable(program, node):
+    if not is_readable(program, node):
         return None
     pa, pb, terms = node.precision_a, node.precision_b, prod(node.red)
     if found.refuses(pa, pb, terms) or failure(found, pa, pb, found.product_variant(pa, pb, terms)):
@@ -383,11 +397,3 @@ def _wrong(found: DotKernels, operands: ProductValues, results: tuple[Tensor, Te
     if rounded is not None and not torch.equal(product.run(values).view(torch.int32), rounded.view(torch.int32)):
         return "the rounding"
     return ""
-
-
-def _is_readable(program: Program, node: Dot) -> bool:
-    """Whether operands and exponents have the types that the kernels read."""
-    return all(program.specs[o.node].dtype is DType.F32 for o in (node.a, node.b)) and all(
-        program.specs[o.node].dtype not in (DType.F32, DType.I64, DType.BOOL)
-        for o in (node.exponent_a, node.exponent_b)
-    )

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+from threading import local
+from typing import cast
 from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
 
+from assay.engine.runtime.exact import limits
+from assay.engine.runtime.exact.limits import Digits
+from assay.protocol.program.nodes import Dot
+from assay.protocol.program.program import Program
 from assay.protocol.program.views import View
+from assay.protocol.types import DType
 
 OUTSIDE = -(1 << 63)
 """In a table: the index lies outside the bounds and reads the fill."""
@@ -53,6 +60,7 @@ class DotPlan(ctypes.Structure):
         ("run", INTEGER * 4),
         ("room", INTEGER),
         ("joined", INTEGER),
+        ("kept", POINTER),
     )
 
 
@@ -74,3 +82,28 @@ def table(view: View, dims: tuple[int, ...], which: tuple[int, ...], start: int 
         offsets = torch.where(inside, offsets[:, None] + index * view.strides[d], OUTSIDE).flatten()
     _tables[view, dims, which, start] = offsets
     return offsets
+
+
+def runs(a: Digits, b: Digits) -> list[int]:
+    """Per pair of digits, [2, 2] row-major, how many pairs of terms 32 bits add."""
+    return [
+        limits.run(a.largest[x], b.largest[y]) if x < a.count and y < b.count else 0 for x in range(2) for y in range(2)
+    ]
+
+
+def is_readable(program: Program, node: Dot) -> bool:
+    """Whether operands and exponents have the types that the kernels read."""
+    return all(program.specs[o.node].dtype is DType.F32 for o in (node.a, node.b)) and all(
+        program.specs[o.node].dtype not in (DType.F32, DType.I64, DType.BOOL)
+        for o in (node.exponent_a, node.exponent_b)
+    )
+
+
+_memory = local()
+
+
+def sums_memory(count: int) -> Tensor:
+    """Room, f64 [count] or more, for sums that a thread forgets after each check: fresh pages would cost more."""
+    if getattr(_memory, "sums", None) is None or _memory.sums.numel() < count:
+        _memory.sums = torch.empty(count, dtype=torch.float64)
+    return cast(Tensor, _memory.sums)

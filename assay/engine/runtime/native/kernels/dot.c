@@ -277,10 +277,11 @@ static void one_batch(void *arg, int64_t batch)
 {
     job *j = arg;
     float_control before = begin(j);
-    char *memory = scratch(1, panel_bytes(j->panels_n, j->bytes_b));
+    int is_kept = j->plan->kept != NULL;
+    char *memory = is_kept ? (char *)j->plan->kept : scratch(1, panel_bytes(j->panels_n, j->bytes_b));
     if (memory) {
         packed b = panels_at(memory, j->panels_n, j->bytes_b);
-        pack(j, 1, batch, 0, j->panels_n, b);
+        if (!is_kept) pack(j, 1, batch, 0, j->panels_n, b);
         for (int64_t block = 0; block < j->blocks; block++) multiply_block(j, batch, block, b);
     } else {
         j->failed = 1;
@@ -309,26 +310,49 @@ static void one_block(void *arg, int64_t at)
     end(j, before);
 }
 
+/* Bytes of a packed panel of either operand, and how many panels there are. */
+static void measure(job *j)
+{
+    const dot_plan *p = j->plan;
+    j->da = (dot_digits){(int)p->a.digits, (int)p->a.shift}, j->db = (dot_digits){(int)p->b.digits, (int)p->b.shift};
+    if (p->variant != PAIRS) {
+        j->bytes_a = ceil_div(p->k, 64) * 1024 * j->da.count, j->bytes_b = ceil_div(p->k, 64) * 1024 * j->db.count;
+    } else {
+        memcpy(j->run, p->run, sizeof j->run);
+        j->by_norm = j->da.count * j->db.count == 1 && j->run[0][0] < SEGMENT && 2 * j->run[0][0] < p->k;
+        j->bytes_a = padded_pairs(p->k) * 64 * j->da.count, j->bytes_b = padded_pairs(p->k) * 64 * j->db.count;
+    }
+    j->panels_m = ceil_div(p->m, PANEL), j->panels_n = ceil_div(p->n, PANEL);
+}
+
+/* Pack B of a plan of one batch into memory (of lines of 64 bytes), for calls whose plan keeps it. Without memory: the
+   bytes that it takes. */
+EXPORT int64_t assay_dot_keep(const dot_plan *p, const float *b, const int32_t *eb, void *memory)
+{
+    job j = {.plan = p, .b = b, .eb = eb};
+    measure(&j);
+    if (!memory) return panel_bytes(j.panels_n, j.bytes_b);
+    float_control before = floats_begin();
+    pack(&j, 1, 0, 0, j.panels_n, panels_at(memory, j.panels_n, j.bytes_b));
+    floats_set(before);
+    return 0;
+}
+
 /* out f32 by the plan's places, or raw f64 [batches][m][n] when given: the exact sums. 0: done, 1: no memory. */
 EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, const float *b, const int32_t *eb,
                          float *out, double *raw, int64_t threads)
 {
     job j = {.plan = p, .a = a, .b = b, .ea = ea, .eb = eb, .out = out, .raw = raw};
-    j.da = (dot_digits){(int)p->a.digits, (int)p->a.shift}, j.db = (dot_digits){(int)p->b.digits, (int)p->b.shift};
-    if (p->variant != PAIRS) {
-        j.bytes_a = ceil_div(p->k, 64) * 1024 * j.da.count, j.bytes_b = ceil_div(p->k, 64) * 1024 * j.db.count;
-    } else {
-        memcpy(j.run, p->run, sizeof j.run);
-        j.by_norm = j.da.count * j.db.count == 1 && j.run[0][0] < SEGMENT && 2 * j.run[0][0] < p->k;
-        j.bytes_a = padded_pairs(p->k) * 64 * j.da.count, j.bytes_b = padded_pairs(p->k) * 64 * j.db.count;
-    }
-    j.panels_m = ceil_div(p->m, PANEL), j.panels_n = ceil_div(p->n, PANEL);
+    measure(&j);
     int64_t most = BLOCK_BYTES / j.bytes_a, share = ceil_div(j.panels_m * p->batches, 4 * threads);
     j.panels_block = most < 1 ? 1 : most > 4 ? 4 : most;
     if (threads > 1 && share < j.panels_block) j.panels_block = share;
     j.blocks = ceil_div(j.panels_m, j.panels_block);
     if (threads == 1 || p->batches >= 2 * threads) {
         share_work(one_batch, &j, p->batches, threads);
+    } else if (p->kept) {
+        j.b_panels = panels_at((char *)p->kept, j.panels_n, j.bytes_b);
+        share_work(one_block, &j, p->batches * j.blocks, threads);
     } else {
         int64_t panels = p->batches * j.panels_n;
         char *memory = scratch(1, panel_bytes(panels, j.bytes_b));

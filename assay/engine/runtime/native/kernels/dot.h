@@ -37,6 +37,7 @@ typedef struct {
     /* What `assay/engine/runtime/exact/limits.py` has decided: the variant; pairs of terms per pair of digits that 32
        bits add, and what they may add up to; whether neighbouring places of tiles are joined in 32 bits. */
     int64_t variant, run[2][2], room, joined;
+    const void *kept; /* B packed before, by assay_dot_keep of this plan; NULL where every call packs it */
 } dot_plan;
 
 typedef struct { /* digits of an operand: q = sum digit_i 2^(i shift) */
