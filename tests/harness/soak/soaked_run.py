@@ -24,7 +24,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from web3.exceptions import Web3Exception
 
 from assay.protocol.errors import RejectedError, UnavailableError
-from assay.protocol.types import Round
+from assay.protocol.types import Address, Round
 from assay.sponsor.charters import AuditRates
 from assay.sponsor.launching import stake_of
 from assay_ledger.agents.agent import Agent
@@ -54,6 +54,9 @@ REORGANIZE: Final = 0.002
 FEE_LEAP: Final = 0.005
 LIAR_EVERY: Final = 20
 """Rounds."""
+
+EVENTS: Final = "events.sqlite"
+"""In an actor's folder, as the commands keep it."""
 SEATS: Final = 5
 
 
@@ -69,6 +72,7 @@ class SoakRow:
     seconds: float
     memory: float
     store: float
+    index: float
     folders: float
     blocks: int
     faults: int
@@ -76,11 +80,11 @@ class SoakRow:
     @staticmethod
     def header() -> str:
         """The head of the table."""
-        return "rounds  minutes  memory MB  store MB  folder MB  blocks  faults"
+        return "rounds  minutes  memory MB  store MB  index MB  folder MB  blocks  faults"
 
     def line(self) -> str:
         """The row of the table."""
-        sizes = f"{self.memory:9.0f}  {self.store:8.1f}  {self.folders:9.1f}"
+        sizes = f"{self.memory:9.0f}  {self.store:8.1f}  {self.index:8.1f}  {self.folders:9.1f}"
         return f"{self.rounds:6}  {self.seconds / 60:7.1f}  {sizes}  {self.blocks:6}  {self.faults:6}"
 
 
@@ -94,6 +98,8 @@ class SoakedRun:
     counts: Counter[str] = field(default_factory=Counter)
     rows: list[SoakRow] = field(default_factory=list)
     liars: list[str] = field(default_factory=list)
+    departed: dict[str, tuple[Address, int]] = field(default_factory=dict)
+    """Who left for good, with what it brought, in wei."""
     began: float = field(default_factory=time.monotonic)
     is_calm: bool = True
     _snapshot: tuple[object, int] | None = None
@@ -113,17 +119,29 @@ class SoakedRun:
         run = Run(around.chain, made.run.address, made.run.first_block)
 
         def build(_run: Run, keys: ActorKeys, _store: BlobStore, data: Path, **more: Any) -> Agent:
-            return kind(run, keys, around.store, data, clock=around.clock, **more)
+            kept = f"sqlite:///{data / EVENTS}"
+            return kind(run, keys, around.store, data, clock=around.clock, index_url=kept, **more)
 
         terms = {"seats": 1} if kind is Solver else {"tickets": options["tickets"]}
         made.add(name, build, stake_of(made.run.charter, **terms), **options)
 
     def send_liar(self, round_: int) -> None:
         """Somebody takes a seat to lie in a round soon."""
-        name = f"liar {next(self._numbers)}"
-        cheat = solver_cheat_named(self.rng.choice(CHEATS), round_)
-        self.made.solver(name, cheat)
+        cheat = self.rng.choice(CHEATS)
+        name = f"liar {next(self._numbers)} ({cheat})"
+        self.made.solver(name, solver_cheat_named(cheat, round_))
         self.liars.append(name)
+
+    def dismiss(self) -> None:
+        """The processes of liars end that were convicted and are in no game: others do what is left."""
+        view = self.made.view
+        convicted = {t.holder for t in view.books.tenures.tenures.values() if t.convicted_at}
+        for name in [name for name in self.liars if name in self.made.players]:
+            who = self.made.address(name)
+            if who in convicted and not view.state.open_games_of(who):
+                player = self.made.players.pop(name)
+                player.agent.close()
+                self.departed[name] = who, player.brought
 
     # --- one step of everybody
 
@@ -208,12 +226,15 @@ class SoakedRun:
         """A row of the table."""
         gc.collect()
         made = self.made
+        index = sum(_megabytes(made.folder / name, f"{EVENTS}*") for name in self.around)
+        folders = sum(_megabytes(made.folder / name) for name in self.around) - index
         row = SoakRow(
             rounds,
             time.monotonic() - self.began,
             psutil.Process().memory_info().rss / 1e6,
             _megabytes(Path(made.store.location)),
-            sum(_megabytes(made.folder / name) for name in self.around) / len(self.around),
+            index / len(self.around),
+            folders / len(self.around),
             made.chain.head().number,
             sum(self.counts.values()) + sum(sum(a.counts.values()) for a in self.around.values()),
         )
@@ -232,8 +253,8 @@ def _is_open(round_: Round, view: RunView) -> bool:
     return len(view.books.commitments.rounds) > round_
 
 
-def _megabytes(folder: Path) -> float:
-    return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()) / 1e6
+def _megabytes(folder: Path, names: str = "*") -> float:
+    return sum(f.stat().st_size for f in folder.rglob(names) if f.is_file()) / 1e6
 
 
 @contextmanager
@@ -282,6 +303,7 @@ def soak(
                 soaked.send_liar(reached + 2)
             if reached < rounds:
                 made.settle(partial(_is_open, Round(reached)), stops=2_000)
+            soaked.dismiss()
             if reached % every == 0:
                 told(soaked.note(reached))
         made.end(stops=2_000)
@@ -309,6 +331,13 @@ class SoakOutcome:
         return f"{self.name}: {self.worked} paid for, {self.gained / ETHER:+.4f}, {end}"
 
 
+def _everybody(soaked: SoakedRun) -> dict[str, tuple[Address, int]]:
+    """By name, with what each brought, in wei; in the order in which they came."""
+    players = soaked.made.players
+    there = {name: (soaked.made.address(name), player.brought) for name, player in players.items()}
+    return {name: (there | soaked.departed)[name] for name in (*soaked.around, *soaked.liars)}
+
+
 def outcomes(soaked: SoakedRun) -> list[SoakOutcome]:
     """How everybody came out of the run, liars too; nothing of theirs is locked any more."""
     made, view = soaked.made, soaked.made.view
@@ -316,9 +345,9 @@ def outcomes(soaked: SoakedRun) -> list[SoakOutcome]:
     convicted |= {t.owner for t in view.books.registry.tickets.values() if t.convicted_at}
     holders = Counter(view.books.tenures.tenures[work.tenure].holder for work in view.state.works.values())
     found = []
-    for name, player in made.players.items():
-        who = made.address(name)
-        worked = len(made.wages(name)) if name in HONEST_AUDITORS else holders[who]
-        gained = made.free(who) - player.brought
-        found.append(SoakOutcome(name, gained, worked, sum(made.fines(name)), who in convicted))
+    for name, (who, brought) in _everybody(soaked).items():
+        is_auditor = name in HONEST_AUDITORS
+        worked = len(made.wages(name)) if is_auditor else holders[who]
+        fines = sum(made.fines(name)) if is_auditor else 0
+        found.append(SoakOutcome(name, made.free(who) - brought, worked, fines, who in convicted))
     return found
