@@ -7,7 +7,7 @@ Source: docs/adr/0052-kept-events.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.ticket_types import TicketId
@@ -25,26 +25,30 @@ def left_out_of(state: RunState, run: Run) -> str:
     """
     books, at, sponsor = state.books, state.head.number, run.charter.sponsor
     ask, rounds, tickets = run.chain.ask, books.commitments.rounds, len(books.registry.anchors)
-    counted = {
-        "rounds": (len(rounds), ask(run.commitments.opened(), at=at)),
-        "tenures": (len(books.tenures.tenures), ask(run.tenures.tenures(), at=at)),
+    found: list[tuple[str, int, Callable[[], int]]] = [
+        ("rounds", len(rounds), lambda: ask(run.commitments.opened(), at=at)),
+        ("tenures", len(books.tenures.tenures), lambda: ask(run.tenures.tenures(), at=at)),
         # A ticket that nobody heard of has the next number.
-        "tickets": (tickets, tickets + any(ask(run.tickets.ticket_of(TicketId(tickets + 1)), at=at).owner)),
-        "epochs": (books.duties.newest()[0], ask(run.duties.newest(), at=at)[0]),
-        "results": (len(state.attestations), ask(run.attestations.findings(), at=at)),
-        "games": (len(state.games), ask(run.game.games(), at=at)),
-        "wei of its sponsor": (state.money.funded.get(sponsor, 0), _paid_in(run, at)),
-    }
+        ("tickets", tickets, lambda: tickets + any(ask(run.tickets.ticket_of(TicketId(tickets + 1)), at=at).owner)),
+        ("epochs", books.duties.newest()[0], lambda: ask(run.duties.newest(), at=at)[0]),
+        ("results", len(state.attestations), lambda: ask(run.attestations.findings(), at=at)),
+        ("games", len(state.games), lambda: ask(run.game.games(), at=at)),
+        ("wei of its sponsor", state.money.funded.get(sponsor, 0), lambda: ask(run.escrow.funded_of(sponsor), at=at)),
+    ]
     if rounds:
-        newest = ask(run.commitments.round_of(Round(len(rounds) - 1)), at=at)
-        counted["commitments of its last round"] = rounds[-1].committed, newest.committed
-    return _in_words(counted)
+        newest, told = Round(len(rounds) - 1), rounds[-1].committed
+        there = lambda: ask(run.commitments.round_of(newest), at=at).committed  # noqa: E731
+        found.append(("commitments of its last round", told, there))
+    return _in_words({what: (told, _counted(there)) for what, told, there in found})
 
 
-def _paid_in(run: Run, at: int) -> int:
-    """Wei of the sponsor that the escrow holds or held; 0 where another gate than an escrow opens rounds."""
+def _counted(there: Callable[[], int]) -> int:
+    """What a module counts; 0 where another stands in its place that counts nothing.
+
+    A node that invents a refusal could as well invent the count.
+    """
     try:
-        return run.chain.ask(run.escrow.funded_of(run.charter.sponsor), at=at)
+        return there()
     except RejectedError:
         return 0
 
