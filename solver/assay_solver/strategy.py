@@ -16,6 +16,7 @@ from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents import keeping, patience
 from assay_ledger.agents.keeper import costs_no_fee
 from assay_ledger.agents.round_actions import Choice
+from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds import nodes
 from assay_ledger.rounds.records import OpeningRecord
 from assay_ledger.rounds.view import BaseLists, RunView
@@ -152,16 +153,23 @@ def _seat(view: RunView, own: OwnRounds) -> Iterator[Choice]:
         failed = any(t.convicted_at for _, t in view.tenures_of(view.me))
         if view.free_seats and not (own.leaving or view.is_over or view.state.money.is_ended or failed):
             yield TakeSeat()
-    elif (
-        view.state.money.is_ended
-        or (view.is_over and _is_work_over(view, tenure[1]))
-        or (own.leaving and costs_no_fee(view, tenure[1]))
-    ):
+    elif view.state.money.is_ended or _may_go(view, own, tenure[1]):
         yield LeaveTenure(tenure[0])
+
+
+def _may_go(view: RunView, own: OwnRounds, tenure: Tenure) -> bool:
+    """Whether a solver goes that loses no fee by it, and lets no root stand that it knows to be false."""
+    if view.is_over:
+        return _is_work_over(view, tenure)
+    return own.leaving and costs_no_fee(view, tenure) and not _has_to_challenge(view, own)
 
 
 def _is_work_over(view: RunView, tenure: Tenure) -> bool:
     """Whether staying serves nothing in a run whose last round was opened."""
+    # Attack: a false root of the last generation, which is the model, once everybody honest has left: a merge is
+    # challenged from a seat (CL-9). Its lock is held until then anyway.
+    if view.round is not None and any(nodes.is_open(view, g) for g in range(view.round + 1, 0, -1)):
+        return False
     return costs_no_fee(view, tenure) or view.round is None or view.now > view.commit_until(view.round)
 
 
@@ -209,18 +217,22 @@ def _uphold(view: RunView, own: OwnRounds) -> Iterator[Choice]:
     """Challenge roots that are not what this solver computed, and back the one that is where its claims fall."""
     if not view.rules.by_seats:
         yield from (CheckNode(node) for node in disputed(view) if node not in own.nodes)
-        for node, root in own.nodes.items():
-            if nodes.is_open(view, node):
-                yield from _challenge(view, node, root)
-                yield from _back(view, node, root)
+    for node, root in _computed(view, own):
+        yield from _challenge(view, node, root)
+        yield from _back(view, node, root)
+
+
+def _computed(view: RunView, own: OwnRounds) -> Iterator[tuple[Node, Digest]]:
+    """Nodes that are neither final nor cut, with their roots as this solver computed them."""
+    if not view.rules.by_seats:
+        yield from ((node, root) for node, root in own.nodes.items() if nodes.is_open(view, node))
         return
     newest = -1 if view.round is None else view.round
     for round_ in (r for r in map(Round, range(newest + 1)) if nodes.is_open(view, r + 1)):
         counted, is_closed = view.counted(round_)
         lists = own.merges.get((round_, view.round_of(round_).base, counted))
         if lists is not None and is_closed:
-            yield from _challenge(view, round_ + 1, lists.root)
-            yield from _back(view, round_ + 1, lists.root)
+            yield round_ + 1, lists.root
 
 
 def disputed(view: RunView) -> list[Node]:
@@ -236,22 +248,42 @@ def disputed(view: RunView) -> list[Node]:
 
 
 def _challenge(view: RunView, node: Node, mine: Digest) -> Iterator[Choice]:
+    if view.tenure is None:
+        return  # who has no seat is refused (CL-9)
     for record in view.openings(node):
         if record.root != mine and _may_dispute(view, record):
             yield ChallengeRoot(root_ref(record)) if node in view.books.generations.inputs else PrepareMerge(node)
 
 
+def _has_to_challenge(view: RunView, own: OwnRounds) -> bool:
+    """Whether a root was opened that this solver knows to be false, and has not challenged while it could."""
+    return any(
+        record.root != mine and _is_disputable(view, record)
+        for node, mine in _computed(view, own)
+        for record in view.openings(node)
+    )
+
+
+def _is_disputable(view: RunView, record: OpeningRecord) -> bool:
+    """Whether an opening may be challenged, now or in its turn, and this actor has no game about it."""
+    opening = view.books.generations.openings[record.node, record.party]
+    is_gone = opening.fallen or opening.closed or nodes.opener_of(view, opening).convicted_at
+    if is_gone or view.now > record.at + view.rules.challenge:
+        return False
+    return not any(game.challenger == view.me for game in _games_about(view, record))
+
+
+def _games_about(view: RunView, record: OpeningRecord) -> list[GameRecord]:
+    return [game for game in view.games.values() if game.ref == root_ref(record)]
+
+
 def _may_dispute(view: RunView, record: OpeningRecord) -> bool:
     """Whether an opening may be challenged, and nobody else's game about it is to be waited for."""
-    opening = view.books.generations.openings[record.node, record.party]
     due_at = record.at + keeping.wait(view, record.generation - 1)
-    is_gone = opening.fallen or opening.closed or nodes.opener_of(view, opening).convicted_at
-    if is_gone or not due_at <= view.now <= record.at + view.rules.challenge:
-        return False
-    games = [game for game in view.games.values() if game.ref == root_ref(record)]
-    if any(game.challenger == view.me for game in games):
+    if view.now < due_at or not _is_disputable(view, record):
         return False
     # Attack: a puppet of the opener challenges first, plays until the window has closed, and loses on purpose.
+    games = _games_about(view, record)
     return all(game.is_over for game in games) or view.now >= _patience_until(view, record)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import OnStep, Tamper
-from assay.protocol.rounds.terms import GenerationStatus
+from assay.protocol.rounds.terms import NEVER, GenerationStatus
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.trees.state import ListBytes
 from assay.protocol.types import Round, Seat
@@ -22,7 +22,7 @@ from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.records import OpeningRecord
 from assay_ledger.rounds.view import RunView
 from assay_solver import strategy
-from assay_solver.actions import ChallengeRoot
+from assay_solver.actions import ChallengeRoot, LeaveTenure
 from assay_solver.agent import Solver
 from assay_solver.cheats import solver_cheat_named
 from tests.harness.actors.stage import CheatAlone, RoundsAlone, RoundStageRun, new_round_run
@@ -57,10 +57,9 @@ class ErrsOnce(TorchCompute):
         return ((bytes([first[0] ^ 1]) + first[1:], *others), *found[1:])
 
 
-@pytest.fixture
-def opened(stage: SharedChain, tmp_path: Path) -> RoundStageRun:
+def lied_to(stage: SharedChain, folder: Path, rounds: int) -> RoundStageRun:
     """A run of which everybody opened the first generation, mallory in seat 0 a false root of it, X built."""
-    run = new_round_run(stage, tmp_path, small_work(), rounds=1, challenge=WINDOW)
+    run = new_round_run(stage, folder, small_work(), rounds=rounds, challenge=WINDOW)
     lies = solver_cheat_named("false-root", 0)
     run.solver("mallory", lambda *place, **options: CheatAlone(*place, cheat=lies, **options))
     for k in range(1, 8):
@@ -69,6 +68,12 @@ def opened(stage: SharedChain, tmp_path: Path) -> RoundStageRun:
     run.begin()
     run.settle(lambda run: 1 in run.view.books.generations.inputs)
     return run
+
+
+@pytest.fixture
+def opened(stage: SharedChain, tmp_path: Path) -> RoundStageRun:
+    """That of a run of one round: no round will follow."""
+    return lied_to(stage, tmp_path, rounds=1)
 
 
 def false_opening(run: RoundStageRun) -> OpeningRecord:
@@ -116,6 +121,35 @@ def test_a_false_root_that_a_backer_stands_behind_is_challenged(opened: RoundSta
     books.openings[1, false.root] = replace(party, opener=0, backer=backer)
     ref = ClaimRef(ClaimKind.OUTER, Round(0), Seat(0), 0, backer, false.root)
     assert ChallengeRoot(ref) in chosen(opened, false.at + WINDOW)
+
+
+def test_the_last_generation_is_challenged_from_seats_that_nobody_leaves_before(opened: RoundStageRun) -> None:
+    # A merge is challenged from a seat, and the last root is the model.
+    held = [t.until for t in opened.view.books.tenures.tenures.values()]
+    assert held == [NEVER] * 8
+    false = false_opening(opened)
+    assert chosen(opened, false.at + WINDOW) != []
+    opened.settle()
+    assert opened.view.status(1) is GenerationStatus.FINAL
+    assert {t.until for t in opened.view.books.tenures.tenures.values()} == {1}
+
+
+@pytest.mark.long
+def test_who_leaves_challenges_first_what_it_knows_to_be_false(stage: SharedChain, tmp_path: Path) -> None:
+    run = lied_to(stage, tmp_path, rounds=3)
+    run.settle(lambda run: len(run.view.works(Round(1))) == 8)
+    agent, false = run.players["solver 3"].agent, false_opening(run)
+    mine = GameRecord(0, false.root, strategy.root_ref(false), agent.me, run.players["mallory"].agent.me, b"")
+
+    def leaves(time: int, *games: GameRecord) -> bool:
+        view = at(agent.see(), time, *games)
+        found = strategy.candidates(view, replace(agent.own(view), leaving=True), [])
+        return any(isinstance(action, LeaveTenure) for action in found)
+
+    last = false.at + WINDOW
+    assert not leaves(run.view.now) and not leaves(last) and leaves(last + 1)
+    # Another's game may be lost on purpose; its own goes on without a seat.
+    assert not leaves(last, replace(mine, challenger=run.players["solver 5"].agent.me)) and leaves(last, mine)
 
 
 def test_who_errs_once_computes_again_and_challenges_nobody(stage: SharedChain, tmp_path: Path) -> None:
