@@ -120,7 +120,7 @@ def play_disputes(folder: Path) -> Iterator[PlayedDisputes]:
             made.launch()
             made.settle(lambda view: any(view.games))
             challenge_silently(made, "ada")
-            made.settle(lambda view: all_judged(made, view))
+            made.settle(lambda view: all_judged(made, view), stops=2_000)
             pay_revenue(made)
             yield PlayedDisputes(made, made.view)
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,6 +65,15 @@ def lose_update(run: RoundStageRun, round_: int) -> int:
     return lose(run, lambda data: tensor in data)
 
 
+def lose_bases(run: RoundStageRun) -> None:
+    """The store loses what solvers published of the bases of both rounds."""
+    archive, view = stranger(run)
+    for generation in (1, 2):
+        with suppress(UnavailableError):
+            largest = max(archive.fetch_base(view, generation)[0], key=len)
+            assert lose(run, lambda data, part=largest: part in data) >= 1  # type: ignore[misc]
+
+
 def test_every_update_comes_with_the_root_that_was_committed(run: RoundStageRun) -> None:
     archive, view = stranger(run)
     for work in view.state.works.values():
@@ -83,6 +93,7 @@ def test_an_update_that_is_gone_is_unavailable_and_no_other(run: RoundStageRun) 
 
 
 def test_a_base_that_nobody_published_is_merged_again_and_published(run: RoundStageRun) -> None:
+    lose_bases(run)
     archive, view = stranger(run)
     with pytest.raises(UnavailableError):
         archive.fetch_base(view, 1)
@@ -98,6 +109,7 @@ def test_a_base_that_nobody_published_is_merged_again_and_published(run: RoundSt
 
 def test_without_an_update_that_counted_a_lost_base_stays_lost(run: RoundStageRun) -> None:
     assert lose_update(run, 0) >= 1
+    lose_bases(run)
     archive, view = stranger(run)
     with pytest.raises(UnavailableError):
         archive.base(view, 1, COMPUTE)

@@ -164,7 +164,7 @@ def test_the_check_of_a_product_sees_one_wrong_sum(instruction_set: str, monkeyp
     def bent(self: NativeDot, values: list[torch.Tensor], out: int, raw: int, *piece: object) -> None:
         call(self, values, out, raw, *piece)
         if raw:
-            native_dot._sums_memory(1)[3] += 1
+            native_dot.sums_memory(1)[3] += 1
 
     monkeypatch.setattr(NativeDot, "_call", bent)
     assert product.checked(values, (7, 1)) is None
