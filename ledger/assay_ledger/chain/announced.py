@@ -28,8 +28,8 @@ REST_S: Final = 1.0
 REST_MOST_S: Final = 60.0
 """Twice as long after each failure."""
 
-MOST_BYTES: Final = 1 << 20
-"""Of one message; a header has about 1 KiB."""
+MOST_BYTES: Final = 1 << 14
+"""Of one message; a header has about 1 KiB. web3 keeps 1,000 of them unasked, which a hostile server fills."""
 
 _LOG = logging.getLogger("assay.rpc")
 

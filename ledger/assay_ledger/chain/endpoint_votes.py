@@ -24,16 +24,18 @@ def believed_hash(said: Sequence[str]) -> str:
 
 
 def final_heights(finals: Mapping[E, int], nodes: Sequence[E]) -> list[int]:
-    """The heights, in ascending order, at which nodes are compared: those that more than half of all call final.
+    """The heights, in ascending order, at which nodes are compared: those that more than half of all call final that
+    answered.
 
     finals: the height that each node which answered calls final; nodes: all that may be asked, the most trusted first,
-    whose word is enough where there are two. Attack: one that calls its newest block final has all others dropped when
-    the block is replaced, as newest blocks are.
+    whose word is enough where no more than two answered. Attacks: one that calls its newest block final has all others
+    dropped when the block is replaced, as newest blocks are; one that calls nothing final is compared at nothing, as
+    soon as others are down.
     """
 
     def is_called_so(number: int) -> bool:
         callers = [node for node, final in finals.items() if final >= number]
-        return 2 * len(callers) > len(nodes) or (len(nodes) <= 2 and nodes[0] in callers)
+        return 2 * len(callers) > len(finals) or (len(finals) <= 2 and nodes[0] in callers)
 
     return [number for number in sorted(set(finals.values())) if is_called_so(number)]
 

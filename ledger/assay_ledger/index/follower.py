@@ -21,9 +21,10 @@ from assay_ledger.chain.client import Chain, Head
 from assay_ledger.chain.rpc import NONSENSE
 from assay_ledger.contract import Contract, Event, Logged
 from assay_ledger.index.games import BLOCKS_PER_QUERY
+from assay_ledger.index.history import HistoryPatience, counted_elsewhere, rows_too_few
 from assay_ledger.index.kept_blocks import KeptBlock, RowsDamaged, RowsUnusable, blocks_of, logs_of, numbered
 from assay_ledger.index.kept_events import SETTLED, KeptEvents
-from assay_ledger.index.listeners import Listener, ListenerFailed
+from assay_ledger.index.listeners import Listener, ListenerFailed, nobody_restarts
 
 TIMES_KEPT: Final = 64
 """Blocks whose times are remembered: events of a block come together."""
@@ -31,23 +32,8 @@ TIMES_KEPT: Final = 64
 TAIL: Final = 4
 """Blocks that are read by hash: as many as nodes behind one URL are apart. Each but the first costs two requests."""
 
-REFUSED_S: Final = 60.0
-"""After 2 s, and each time twice as long up to this, a node that left events out is read again from the first block,
-where there is no other: one wrong answer must not cost the clock of a game."""
-
 NEVER_TOLD: Final = 1 << 62
 """A block that nobody reaches: who has no listeners needs no event of the past."""
-
-
-def _nothing() -> None:
-    """Nobody keeps anything of its own."""
-
-
-class HistoryMissing(UnavailableError):
-    """A node's searches leave events out that the contracts count."""
-
-    code = "HistoryMissing"
-    remedy = "Nothing of it was kept. Name a node that has the logs of all blocks since the run began, as your own has."
 
 
 class Follower(ABC):
@@ -59,7 +45,7 @@ class Follower(ABC):
         contracts: Mapping[str, Contract],
         first_block: int,
         listeners: Sequence[Listener] = (),
-        restarted: Callable[[], None] = _nothing,
+        restarted: Callable[[], None] = nobody_restarts,
         kept: KeptEvents | None = None,
         told_from: int = 0,
         clock: Callable[[], float] = time.monotonic,
@@ -90,11 +76,9 @@ class Follower(ABC):
         self._last: tuple[int, bytes] | None = None
         """Number and hash of the last block read."""
         self._is_applying = False
-        self._clock = clock
-        self._refused: tuple[float, HistoryMissing] | None = None
-        """Until when a node that leaves events out is not asked, and what was wrong."""
-        self._refusals = 0
-        """How often in a row that was so."""
+        self._patience = HistoryPatience(clock)
+        self._aside: KeptEvents | None = None
+        """Rows that are not read while a node is judged by what it tells alone."""
         self._has_rows = False
         """Whether what was kept is part of what was made of all events."""
         self._read_since = chain.turn
@@ -141,8 +125,7 @@ class Follower(ABC):
         without sense, or a listener did not take, in the middle of some blocks leaves nothing half read: it begins
         again from the first, or from what is kept. A database that fails is said once, and stops nothing.
         """
-        if self._refused is not None and self._clock() < self._refused[0]:
-            raise self._refused[1]
+        self._patience.check()
         try:
             self._follow_from_rows()
         except ListenerFailed as failed:
@@ -157,6 +140,7 @@ class Follower(ABC):
             is_of_logs, turn = self._is_applying and self._is_of_one_node(), self._read_since
             self._restart()
             if is_of_logs and (left_out := self.left_out_of_logs()):
+                self._take_back()
                 self._refuse(turn, left_out)
                 self.follow()
                 return
@@ -173,6 +157,7 @@ class Follower(ABC):
 
     def close(self) -> None:
         """Lets another process have what is kept; harmless when repeated."""
+        self._take_back()
         kept, self._kept = self._kept, None
         if kept is not None:
             kept.close()
@@ -214,6 +199,8 @@ class Follower(ABC):
         block = self.chain.newest()
         number, hash_ = int(block["number"]), bytes(block["hash"])
         if self._last is not None and hash_ == self._last[1]:
+            if not self._is_whole():
+                self._follow()
             return
         if self._last is not None and not self._continues(block, *self._last):
             if number < self._last[0] and self.chain.has_block(self._last[1]):
@@ -266,35 +253,53 @@ class Follower(ABC):
         turn = self.chain.turn
         if self._compared == turn:
             return True
-        left_out = self.left_out()
-        if not left_out:
-            self._compared, self._refusals = turn, 0
-            return True
+        if not (left_out := self.left_out()):
+            self._compared = turn
+            self._patience.is_whole()
+            return self._are_rows_whole()
         assert self._last is not None
         number, hash_ = self._last
-        found = self.chain.read(lambda: self.chain.w3.eth.get_block(number))
-        if self.chain.turn != turn or bytes(found["hash"]) != hash_:
-            return True  # something else was counted; it is compared again
+        found = self.chain.read(lambda: bytes(self.chain.w3.eth.get_block(number)["hash"]))
+        if (self.chain.turn, found) != (turn, hash_):
+            raise counted_elsewhere(number)
         is_of_one = self._is_of_one_node()
-        self._without_rows(RowsDamaged(f"The kept events are not all that the run's contracts count ({left_out})."))
+        if not is_of_one and self._kept is not None:
+            # Attack: a node that counts too much has an honest actor throw its rows away, the only ones there may be.
+            self._kept.let_go()
+            self._aside, self._kept = self._kept, None
+        elif self._aside is None:
+            self._without_rows(rows_too_few(left_out))
+        elif is_of_one:
+            self._take_back()
         self._restart()
-        if is_of_one:
-            self._refuse(turn, left_out)
+        self._refuse(turn if is_of_one else None, left_out)
         return False
+
+    def _are_rows_whole(self) -> bool:
+        """Whether no node was judged alone, or rows that are wrong are gone, and all is to be read into new ones."""
+        if self._aside is not None:
+            self._take_back()
+            self._without_rows(rows_too_few("a node that tells all of them was found"))
+            self._restart()
+        return self._last is not None
+
+    def _take_back(self) -> None:
+        """Rows that were put aside are read again."""
+        if self._aside is not None:
+            self._kept, self._aside = self._aside, None
 
     def _is_of_one_node(self) -> bool:
         """Whether everything that was applied was told by the node that is asked now."""
         return not self._has_rows and self.chain.turn == self._read_since
 
-    def _refuse(self, turn: int, left_out: str) -> None:
-        """Asks a node no more; raises HistoryMissing where there is no other."""
+    def _refuse(self, turn: int | None, left_out: str) -> None:
+        """Asks the node of a turn no more, None for what several told together; raises HistoryMissing where there is no
+        other, or for a while after some readings."""
         why = f"its searches leave out events of the run ({left_out}): it seems to have removed old blocks"
-        if self.chain.refuse(turn, why):
-            return
-        error = HistoryMissing(f"The node at {self.chain.place} does not tell all of the run: {why}.")
-        self._refusals += 1
-        self._refused = self._clock() + min(REFUSED_S, 2.0 ** min(self._refusals, 12)), error
-        raise error
+        is_last = turn is not None and not self.chain.refuse(turn, why)
+        if is_last or self._patience.is_out():
+            self._take_back()
+            self._patience.pause(f"The node at {self.chain.place} does not tell all of the run: {why}.")
 
     # --- what is kept
 

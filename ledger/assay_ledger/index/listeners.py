@@ -30,3 +30,7 @@ class Once:
         if told not in self._told:
             self._told.add(told)
             self._listener(contract, found)
+
+
+def nobody_restarts() -> None:
+    """For whoever keeps nothing of its own."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from eth_utils.address import to_checksum_address
 
+from assay.protocol.errors import UnavailableError
 from assay_ledger.chain.client import Chain
-from assay_ledger.index.follower import REFUSED_S, HistoryMissing
+from assay_ledger.contract import Query
+from assay_ledger.index.history import REFUSED_S, HistoryMissing
 from assay_ledger.index.kept_events import SETTLED
 from assay_ledger.rounds.index import KeepsEvents, RunIndex
 from assay_ledger.rounds.records import RunState
@@ -19,7 +23,7 @@ from assay_ledger.rounds.run import Run
 from tests.harness.actors.kept_run import KeptRun
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import SharedChain, actors_artifacts
-from tests.harness.providers import ProviderNode, Reply, changed
+from tests.harness.providers import ProviderNode, Reply, Twist, changed, said
 
 SEARCH = "eth_getLogs"
 
@@ -150,3 +154,75 @@ def test_a_node_without_old_logs_serves_whoever_needs_none(made: KeptRun, caplog
         assert "eth_call" in {method for method, _ in second.asked}, "what it counts is compared"
         assert "asked no more" not in caplog.text and not searched(second, made.last)
         assert index.state.head.number > made.last + SETTLED
+
+
+def counting(query: Query[int], count: int) -> Twist:
+    """A view call is answered by a number of the node's own."""
+
+    def answer(params: list[Any], ask: Callable[..., Any]) -> Reply | None:
+        return said("0x" + count.to_bytes(32).hex()) if params[0]["data"] == "0x" + query.data.hex() else None
+
+    return answer
+
+
+def test_what_one_call_did_not_answer_is_compared_before_anybody_acts(made: KeptRun) -> None:
+    """Attack: a node without old logs, and a hiccup at the start: the next look finds the same head."""
+    is_down = True
+
+    def answer(params: list[Any], ask: Callable[..., Any]) -> Reply | None:
+        if "data" in params[0]:
+            return Reply(b"{}") if is_down else None
+        return said([log for log in ask(*params) if int(log["blockNumber"], 16) > made.last])
+
+    with ProviderNode(made.chain.url) as node:
+        index = index_of(made, node)
+        node.turn(answer, methods=[SEARCH, "eth_call"])
+        for _ in range(2):
+            with pytest.raises(UnavailableError) as caught:
+                index.sync()
+            assert not isinstance(caught.value, HistoryMissing)
+        is_down = False
+        with pytest.raises(HistoryMissing):
+            index.sync()
+
+
+def test_a_node_that_counts_too_much_costs_nobody_the_rows_it_has(made: KeptRun, keeps: KeepsEvents) -> None:
+    with ProviderNode(made.chain.url) as node:
+        first = index_of(made, node, keeps=keeps)
+        check_whole(first.sync())
+        first.close()
+        now = [0.0]
+        lying = index_of(made, node, keeps=keeps, clock=lambda: now[0])
+        node.turn(counting(made.run.tenures.tenures(), 7), methods=["eth_call"])
+        for _ in range(3):
+            with pytest.raises(HistoryMissing, match="2 of 7 tenures"):
+                lying.sync()
+            now[0] += REFUSED_S
+        lying.close()
+        node.turn()
+        again = index_of(made, node, keeps=keeps)
+        check_whole(again.sync())
+        assert not searched(node, made.last)
+        again.close()
+
+
+def test_nodes_that_take_turns_in_every_reading_are_waited_for_at_last(
+    made: KeptRun, keeps: KeepsEvents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is passed from one node that hides something to another in every reading does not read for ever."""
+    turns = itertools.count()
+    with ProviderNode(made.chain.url) as node:
+        index = index_of(made, node, keeps=keeps)
+        prune(node, made.last)
+        asked = index.chain.logs
+
+        def passed_on(*words: Any) -> Any:
+            turn = next(turns)
+            assert turn < 200, "it is read without end"
+            monkeypatch.setattr(Chain, "turn", turn)
+            return asked(*words)
+
+        monkeypatch.setattr(index.chain, "logs", passed_on)
+        with pytest.raises(HistoryMissing, match="0 of 2 tenures"):
+            index.sync()
+        index.close()

@@ -157,6 +157,11 @@ def test_no_minority_chooses_a_height_that_no_honest_node_calls_final(
         assert heights and heights[-1] >= min(honest)
 
 
+@pytest.mark.parametrize(("lie", "expected"), [(0, [0, 100]), (900, [100])], ids=["nothing is final", "its head is"])
+def test_while_one_of_three_is_down_the_first_says_what_is_compared(lie: int, expected: list[int]) -> None:
+    assert final_heights({"first": 100, "liar": lie}, ["first", "down", "liar"]) == expected
+
+
 def test_one_node_that_runs_ahead_of_two_displaces_nobody(node: Anvil) -> None:
     """Attack: a node whose head alone moves wants to be asked in place of those that are right."""
     with ExitStack() as stack:
