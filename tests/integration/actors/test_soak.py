@@ -16,27 +16,20 @@ from tests.harness.soak.soaked_run import HONEST_AUDITORS, HONEST_SOLVERS, Soake
 
 
 def check_nobody_honest_lost(soaked: SoakedRun, rounds: int) -> None:
-    """What everybody honest did was paid, nothing was taken of them, and whoever lied was convicted.
-
-    Whose own store or node is dark while a window runs may miss a merge, rarely a round: it earns less and loses
-    nothing.
-    """
+    """Every round of everybody honest was counted and paid, and whoever lied was convicted."""
     charter = soaked.made.run.charter
     e, found = charter.economics, {one.name: one for one in outcomes(soaked)}
     for name in HONEST_SOLVERS:
         one = found[name]
-        assert (one.fines, one.is_convicted) == (0, False)
-        merges, more = divmod(one.gained - one.worked * charter.price, e.merge_pay)
-        assert more == 0 and one.worked >= 0.98 * rounds and 0.95 * rounds <= merges <= rounds
+        assert (one.worked, one.fines, one.is_convicted) == (rounds, 0, False)
+        assert one.gained == rounds * (charter.price + e.merge_pay)
     for name in HONEST_AUDITORS:
         one = found[name]
         # Which tickets are called is drawn: of few rounds one may audit nothing.
         assert (one.fines, one.is_convicted) == (0, False)
         assert one.gained >= one.worked * e.wage
     assert sum(found[name].worked for name in HONEST_AUDITORS) > 0
-    # Who never committed told no lie.
-    liars = [found[name] for name in soaked.liars]
-    assert all(one.gained < 0 and (one.is_convicted or not one.worked) for one in liars)
+    assert all(found[name].is_convicted and found[name].gained < 0 for name in soaked.liars)
     escrow = soaked.made.chain.ask(soaked.made.run.escrow.balance())
     assert [amount for _, amount in soaked.made.locks().values()] == [escrow] * bool(escrow)
 
@@ -49,7 +42,6 @@ def check_disks_are_bounded(soaked: SoakedRun) -> None:
             assert not folder.exists() or len({f.name.partition("-")[0] for f in folder.iterdir()}) <= 2, (name, kind)
 
 
-@pytest.mark.timeout(600)
 def test_everything_fails_for_three_rounds_and_nobody_honest_loses(stage: SharedChain, tmp_path: Path) -> None:
     soaked = soak(stage, tmp_path, 3, seed=7, every=3, told=lambda _: None)
     assert sum(soaked.faults().values()) > 10

@@ -41,6 +41,8 @@ WIDE = Preset("wide", layers=1, width=96, heads=2, context=8, batch=2, inner_ste
 """Of 117 thousand parameters in rows of 96: what lies beside an update in its file counts for little."""
 MOST = {"bf16": 2.1, "int8": 1.1, "int4": 0.6, "sparse": 0.08, "sign": 0.19, "powersgd": 0.15, "cocktail": 0.08}
 """Bytes that a solver uploads a parameter and round."""
+BASE = 4.1
+"""Of a base: parameters and momentum in f32, once in two rounds."""
 
 TYPES = {
     "bf16": {DType.U16},
@@ -118,6 +120,7 @@ def test_a_run_of_small_updates_ends_where_it_ends_without_a_chain(
     # The base of each of the two rounds is published besides, by one of them in turn.
     uploads = sorted(store.sent / parameters / 2 for store in stores.values())
     assert uploads[-3] < MOST[name], uploads
+    assert sum(uploads) < 4 * MOST[name] + 2 * BASE, uploads
     # A script that knows nothing of the programs merges the same of what the stores have.
     recorded = RecordedRun(made.chain.url, "0x" + made.run.address.hex())
     assert list(false_merges(recorded, Store(made.folder / "store"))) == []
