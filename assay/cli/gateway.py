@@ -56,12 +56,13 @@ def start(
     """
     from assay.inference.gateway.app import GatewayTerms
     from assay.inference.gateway.limits import AskerLimits
-    from assay.inference.gateway.server import listen, serve
+    from assay.inference.gateway.server import serve
     from assay.inference.statement import NO_RUN
+    from assay.listening import listen
 
     check_source(settings, model)
     account = unlock_key(settings).local
-    listener = listen(host, port)
+    listener = listen("The gateway", host, port)
     asked = asked_model(settings, model, recipe, context, tier, generation)
     terms = GatewayTerms(
         asked.model,

@@ -13,7 +13,8 @@ import uvicorn
 
 from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
-from assay.protocol.errors import ConfigError, UnavailableError
+from assay.listening import listen
+from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address
 from assay_ledger.rounds.index import KeepsEvents
 from assay_ledger.rounds.run import Run
@@ -74,7 +75,7 @@ def serve(
 
     Raises ConfigError (PortInUse), UnavailableError (ServiceFailed).
     """
-    listener = _listen(host, port)
+    listener = listen("The explorer", host, port)
     reader = RunReader(run, store, names, keeps=keeps)
     reader.follow()
     reader.wait_first(FIRST_S)
@@ -83,22 +84,7 @@ def serve(
 
 def serve_reader(reader: RunReader, port: int = 0, *, host: str = "127.0.0.1") -> Server:
     """The same for a reader that follows its run already."""
-    return _start(reader, _listen(host, port), host)
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"The explorer cannot listen on {host}:{port} ({error.strerror}).",
-            code="PortInUse",
-            remedy="Name another port, or 0 for a free one.",
-        ) from None
-    return listener
+    return _start(reader, listen("The explorer", host, port), host)
 
 
 def _start(reader: RunReader, listener: socket.socket, host: str) -> Server:

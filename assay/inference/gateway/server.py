@@ -11,27 +11,10 @@ import uvicorn
 from assay.inference.gateway.app import GatewayTerms, make_app
 from assay.inference.gateway.batcher import TextBatch
 from assay.inference.rows import rows_of
-from assay.protocol.errors import ConfigError
 
 IDLE_S: Final = 30
 ENDING_S: Final = 5
 """Answers that are being given have so long once the gateway is to end."""
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket there; port 0 takes a free one. Raises ConfigError (PortInUse)."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"The gateway cannot listen on {host}:{port} ({error.strerror}).",
-            code="PortInUse",
-            remedy="Name another port, or 0 for a free one.",
-        ) from None
-    return listener
 
 
 def serve(
