@@ -13,7 +13,9 @@ from typing import Any, Final, NoReturn
 DEFAULT_DEPTH: Final = 16
 _BESIDE: Final = bytes(set(range(256)) - set(b'"\\[]{}'))
 """Bytes that say nothing of how deep a document is nested."""
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?+|[\[{]|[\]}]', re.DOTALL)
+# Attack: a string without an end, whose every escaped quote would be tried as a start, takes time like its square. So
+# the closing quote may be missing: what is behind the first is no nesting then, and parsers stop there.
 
 
 class JsonRefused(ValueError):

@@ -241,4 +241,5 @@ async def _on_bad_request(_request: Request, error: Exception) -> JSONResponse:
 
 async def _on_http_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return JSONResponse(error_document(str(error.detail), "NoSuchPath"), error.status_code, error.headers)
+    code = {404: "NoSuchPath", 405: "NoSuchMethod"}.get(error.status_code, "BadRequest")
+    return JSONResponse(error_document(str(error.detail), code), error.status_code, error.headers)

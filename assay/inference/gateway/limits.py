@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from assay_ledger.json_input import DEFAULT_DEPTH, is_deeper
 
 ASKERS: Final = 4096
 """Addresses whose rates are known; of more the one that asked longest ago is forgotten."""
@@ -64,7 +66,7 @@ class Limited:
             again = {"Retry-After": str(max(1, round(wait)))}
             await _refused(429, "You ask too often.", "RateLimited", again)(scope, receive, send)
             return
-        body = b""
+        body = bytearray()
         try:
             async with asyncio.timeout(self._limits.body_s):
                 while True:
@@ -82,6 +84,12 @@ class Limited:
         except TimeoutError:
             await _refused(408, "The body did not come in time.", "BodyLate")(scope, receive, send)
             return
+        # Attack: the parser recurses over brackets until the process dies. It also reads UTF-16 and UTF-32, which are
+        # not looked through here; both write a bracket with a zero byte, which no JSON in UTF-8 has.
+        if b"\0" in body or is_deeper(body, DEFAULT_DEPTH):
+            message = f"A body is UTF-8, nested {DEFAULT_DEPTH} levels deep at most."
+            await _refused(400, message, "BadRequest")(scope, receive, send)
+            return
         told = False
 
         async def whole() -> Message:
@@ -89,7 +97,7 @@ class Limited:
             if told:
                 return await receive()
             told = True
-            return {"type": "http.request", "body": body, "more_body": False}
+            return {"type": "http.request", "body": bytes(body), "more_body": False}
 
         await self._app(scope, whole, send)
 

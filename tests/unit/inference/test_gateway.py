@@ -147,6 +147,24 @@ def test_bodies_that_are_no_request_are_refused(gateway: httpx.Client) -> None:
     assert gateway.get("/v1/nothing").json()["error"]["code"] == "NoSuchPath"
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 500_000,
+        ("[" * 400_000).encode("utf-16-le"),
+        ("[" * 200_000).encode("utf-32"),
+        json.dumps(ASKED).encode("utf-16"),
+        b'{"a":' * 17 + b"1" + b"}" * 17,
+        b"[]" * 17 + b'"' + b'\\"' * 500_000,
+    ],
+    ids=["brackets", "utf-16", "utf-32", "whole-utf-16", "one-too-deep", "quotes-without-end"],
+)
+def test_no_body_ends_the_gateway(gateway: httpx.Client, body: bytes) -> None:
+    refused = gateway.post("/v1/completions", content=body, headers={"Content-Type": "application/json"}, timeout=10.0)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "BadRequest")
+    assert gateway.get("/health").json()["alive"] is True
+
+
 def test_what_clients_send_without_meaning_it_is_taken(gateway: httpx.Client) -> None:
     usual = {"n": 1, "top_p": 1.0, "stop": None, "echo": False, "presence_penalty": 0.0, "logit_bias": None}
     assert answer(gateway, **usual)["choices"] == answer(gateway)["choices"]

@@ -93,3 +93,9 @@ def test_a_hundred_thousand_brackets_are_seen_to_be_deep() -> None:
     assert is_deeper(b"[" * 100_000 + b"]" * 100_000, 32)
     assert not is_deeper(b'{"a": [' + b'{"b": ["0x", ""]},' * 1000 + b"]}", 4)
     assert is_deeper(b'{"a": [' + b'{"b": ["0x", ""]},' * 1000 + b"]}", 3)
+
+
+def test_a_string_without_an_end_is_looked_through_once() -> None:
+    # Each escaped quote was tried as the start of another string: of this many it took hours.
+    assert not is_deeper(b"[]" * 17 + b'"' + b'\\"' * 1_000_000, 16)
+    assert is_deeper(b"[" * 17 + b'"' + b'\\"' * 1_000_000, 16)
