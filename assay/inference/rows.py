@@ -135,7 +135,11 @@ class CachedRows:
         row = TextRow(list(tokens), len(self._rows))
         self._rows.append(row)
         self._cache[row.place] = 0.0  # nothing of another text is left, numbers that are none least of all
-        return row, self._read(row)
+        try:
+            return row, self._read(row)
+        except BaseException:
+            self.release(row)
+            raise
 
     def advance(self, rows: Sequence[TextRow], tokens: Sequence[int]) -> Tensor:
         """See TextRows."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,10 +26,13 @@ from assay.protocol.types import Address
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
-_LOOK_S: Final = 1.0
+_LOOK_S: Final = 0.5
 """So often an answer that is not streamed looks whether anybody still waits for it."""
+
+_BESIDE_S: Final = 30.0
+"""Beyond an answer's own time: so long its request may take to be sent, and its last bytes to be read."""
 
 STATUS: Final = {"ModelUnknown": 404, "AnswerLate": 504, "LogitsNotFinite": 500}
 
@@ -78,7 +82,7 @@ def make_app(terms: GatewayTerms, batch: TextBatch) -> ASGIApp:
     app.exception_handler(RequestValidationError)(_on_bad_request)
     app.exception_handler(AssayError)(_on_error)
     app.exception_handler(HTTPException)(_on_http_error)
-    return Limited(app, terms.limits)
+    return Limited(app, terms.limits, terms.seconds + _BESIDE_S)
 
 
 class _Desk:
@@ -123,7 +127,7 @@ class _Desk:
             terms.model.check_tokens(prompt)
         answer = _Answer(terms, asked, prompt, self._batch)
         if asked.stream:
-            return StreamingResponse(answer.events(), media_type="text/event-stream")
+            return _Events(answer)
         return JSONResponse(await answer.whole(request))
 
 
@@ -136,7 +140,8 @@ class _Answer:
         loop = asyncio.get_running_loop()
 
         def said(event: int | AssayError | None) -> None:
-            loop.call_soon_threadsafe(self._events.put_nowait, event)
+            with suppress(RuntimeError):  # the server ended: nobody listens
+                loop.call_soon_threadsafe(self._events.put_nowait, event)
 
         self._wish = TextWish(
             tuple(prompt),
@@ -151,22 +156,28 @@ class _Answer:
 
     async def whole(self, request: Request) -> dict[str, Any]:
         """The answer's document. Raises what ended it."""
+        watch = asyncio.create_task(self._watch(request))
         try:
-            while True:
-                try:
-                    event = await asyncio.wait_for(self._events.get(), _LOOK_S)
-                except TimeoutError:
-                    self._wish.is_given_up = await request.is_disconnected()
-                    continue
-                if event is None:
-                    break
-                if isinstance(event, AssayError):
-                    raise event
+            while isinstance(event := await self._events.get(), int):
+                pass
+            if event is not None:
+                raise event
         finally:
-            self._wish.is_given_up = True
+            watch.cancel()
+            self.give_up()
         signed = await asyncio.to_thread(self._signed)
         text = self._terms.model.tokenizer.decode(self._wish.answer)
         return self._document(text, signed) | {"usage": self._usage()}
+
+    async def _watch(self, request: Request) -> None:
+        """Whoever hangs up leaves the row to the next, however fast tokens come."""
+        while not await request.is_disconnected():
+            await asyncio.sleep(_LOOK_S)
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Nobody waits any longer."""
+        self._wish.is_given_up = True
 
     async def events(self) -> AsyncIterator[str]:
         """The answer as server-sent events: pieces of text, the end with its statement, `[DONE]`."""
@@ -188,7 +199,7 @@ class _Answer:
             yield _event(self._document(rest, signed) | {"usage": self._usage()})
             yield "data: [DONE]\n\n"
         finally:
-            self._wish.is_given_up = True
+            self.give_up()
 
     def _signed(self) -> SignedStatement:
         wish, terms = self._wish, self._terms
@@ -214,6 +225,21 @@ class _Answer:
     def _usage(self) -> dict[str, int]:
         read, said = len(self._prompt), len(self._wish.answer)
         return {"prompt_tokens": read, "completion_tokens": said, "total_tokens": read + said}
+
+
+class _Events(StreamingResponse):
+    """An answer's events. Who hangs up before the first of them is read gives up as well."""
+
+    def __init__(self, answer: _Answer) -> None:
+        super().__init__(answer.events(), media_type="text/event-stream")
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See StreamingResponse."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._answer.give_up()
 
 
 def _event(document: dict[str, Any]) -> str:

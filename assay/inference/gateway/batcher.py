@@ -62,6 +62,8 @@ class TextBatch:
         self._turn = threading.Condition()
         self._is_over = False
         self._seconds = 1.0
+        self.error: Exception | None = None
+        """What ended the thread, where nobody closed it."""
         self.tokens = 0
         """Tokens given so far."""
         self._thread = threading.Thread(target=self._run, name="text batch", daemon=True)
@@ -95,8 +97,9 @@ class TextBatch:
         try:
             while not self._is_over:
                 self._step(active)
-        except Exception:
+        except Exception as error:
             log.exception("the batch ends")
+            self.error = error
         with self._turn:
             self._is_over = True
             left = [*active, *self._queue]
@@ -108,9 +111,16 @@ class TextBatch:
         """Read the prompts of a few who wait, then give everybody else one more token."""
         self._drop(active)
         going = list(active)
-        for wish in self._next(self._rows.most - len(active), is_idle=not active):
+        for _ in range(min(ADMITTED, self._rows.most - len(active))):
+            wish = self._next(is_idle=not active)
+            if wish is None:
+                break
             start = time.monotonic()
-            row, logits_V = self._rows.admit(wish.prompt)
+            try:
+                row, logits_V = self._rows.admit(wish.prompt)
+            except Exception:
+                wish.said(_ends())  # it waits no longer and is in no row: nobody else would tell it
+                raise
             active[wish] = row
             self._give([wish], logits_V[None], active)
             self._note(time.monotonic() - start, wish)
@@ -121,12 +131,12 @@ class TextBatch:
             self._give(going, logits_BV, active)
             self._note(time.monotonic() - start, going[0])
 
-    def _next(self, room: int, *, is_idle: bool) -> list[TextWish]:
-        """Those who are next; with nothing else to do, waits for one."""
+    def _next(self, *, is_idle: bool) -> TextWish | None:
+        """Who is next, None where nobody waits; with nothing else to do, waits for one."""
         with self._turn:
             while is_idle and not self._queue and not self._is_over:
                 self._turn.wait()
-            return [self._queue.popleft() for _ in range(min(room, ADMITTED, len(self._queue)))]
+            return self._queue.popleft() if self._queue and not self._is_over else None
 
     def _give(self, wishes: list[TextWish], logits_BV: torch.Tensor, active: dict[TextWish, TextRow]) -> None:
         """The next token of each, and an end where there is one."""
@@ -160,7 +170,11 @@ class TextBatch:
             self._end(wish, active, _late())
 
     def _end(self, wish: TextWish, active: dict[TextWish, TextRow], error: AssayError | None) -> None:
-        self._rows.release(active.pop(wish))
+        try:
+            self._rows.release(active.pop(wish))
+        except Exception:
+            wish.said(_ends())
+            raise
         wish.said(error)
 
     def _note(self, seconds: float, wish: TextWish) -> None:

@@ -1,4 +1,4 @@
-"""What one asker may take: bytes of a body, seconds to send it, and requests a second."""
+"""What one asker may take: bytes of a body, seconds to send it, requests a second, and requests at once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ ASKERS: Final = 4096
 @dataclass(frozen=True, slots=True)
 class AskerLimits:
     """body: bytes. body_s: seconds until a body is there. rate: requests a second of one address, in the long run, and
-    burst so many at once.
+    burst so many at once. open: requests of one address that are being answered, or wait for it.
     """
 
     body: int = 1 << 20
     body_s: float = 10.0
     rate: float = 20.0
     burst: int = 40
+    open: int = 16
 
 
 class RateLimit:
@@ -50,10 +51,12 @@ class RateLimit:
 
 
 class Limited:
-    """An application behind these limits."""
+    """An application behind these limits. seconds: that a request may take, its answer read to the end."""
 
-    def __init__(self, app: ASGIApp, limits: AskerLimits) -> None:
+    def __init__(self, app: ASGIApp, limits: AskerLimits, seconds: float) -> None:
         self._app, self._limits, self._rates = app, limits, RateLimit(limits.rate, limits.burst)
+        self._seconds = seconds
+        self._open: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request: refused, or handed on with its whole body at hand."""
@@ -61,11 +64,32 @@ class Limited:
             await self._app(scope, receive, send)
             return
         client = scope.get("client")
-        wait = self._rates.wait(client[0] if client else "")
+        asker = client[0] if client else ""
+        wait = self._rates.wait(asker)
         if wait:
             again = {"Retry-After": str(max(1, round(wait)))}
             await _refused(429, "You ask too often.", "RateLimited", again)(scope, receive, send)
             return
+        # Attack: one address takes all rows and all places to wait, and nobody else is answered.
+        if self._open[asker] >= self._limits.open:
+            message = f"{self._limits.open} requests of yours are open already."
+            await _refused(429, message, "RateLimited", {"Retry-After": "1"})(scope, receive, send)
+            return
+        self._open[asker] += 1
+        try:
+            async with asyncio.timeout(self._seconds) as limit:
+                await self._answer(scope, receive, send)
+        except TimeoutError:
+            # Attack: an answer that is read a byte at a time. What is left of it is cut off.
+            if not limit.expired():
+                raise
+        finally:
+            self._open[asker] -= 1
+            if not self._open[asker]:
+                del self._open[asker]
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request that may be answered."""
         body = bytearray()
         try:
             async with asyncio.timeout(self._limits.body_s):

@@ -1,0 +1,149 @@
+"""A gateway over a socket, whose askers hang up, hold places, send nothing, or ask when its batch fails."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from eth_account import Account
+
+from assay.inference.gateway import server
+from assay.inference.gateway.app import GatewayTerms
+from assay.inference.gateway.batcher import TextBatch
+from assay.inference.gateway.limits import AskerLimits
+from assay.inference.rows import CachedRows, WindowRows
+from assay.listening import listen
+from assay.protocol.errors import UnavailableError
+from tests.harness.inference.models import small_gpt
+
+ASKED = {"model": "assay", "prompt": "the cat", "max_tokens": 1000, "seed": 7}
+
+
+class PacedRows(WindowRows):
+    """Rows that give a token every few hundredths of a second, so that no second goes by without one."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        super().__init__(small_gpt())
+        self.fails, self.released = fails, threading.Event()
+
+    def admit(self, tokens):
+        if self.fails:
+            raise MemoryError
+        return super().admit(tokens)
+
+    def advance(self, rows, tokens):
+        time.sleep(0.02)
+        return super().advance(rows, tokens)
+
+    def release(self, row) -> None:
+        self.released.set()
+
+
+@contextmanager
+def serving(rows: PacedRows, *, opened: int = 16) -> Iterator[tuple[int, list[Exception]]]:
+    """The port of a gateway, and what it raised at its end."""
+    listener, raised, ready = listen("The gateway", "127.0.0.1", 0), list[Exception](), threading.Event()
+    account = Account.from_key(b"\x05" * 32)
+    terms = GatewayTerms(small_gpt(), account, "assay", limits=AskerLimits(rate=1000, burst=1000, open=opened))
+    batch = TextBatch(rows)
+
+    def run() -> None:
+        try:
+            server.serve_batch(terms, batch, listener, ready=ready.set)
+        except UnavailableError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(20)
+    try:
+        yield listener.getsockname()[1], raised
+    finally:
+        batch.close()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def asking(port: int, **more: object) -> socket.socket:
+    """A connection that asked."""
+    body = json.dumps(ASKED | more).encode()
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+    asker = socket.create_connection(("127.0.0.1", port), 20)
+    asker.sendall(head.encode() + b"Content-Type: application/json\r\n\r\n" + body)
+    return asker
+
+
+def test_who_hangs_up_leaves_its_row_though_tokens_come_fast() -> None:
+    rows = PacedRows()
+    with serving(rows) as (port, _):
+        asker = asking(port)
+        time.sleep(0.3)
+        asker.close()
+        assert rows.released.wait(5)
+
+
+def test_one_address_has_so_many_requests_open_and_no_more() -> None:
+    rows = PacedRows()
+    with serving(rows, opened=2) as (port, _):
+        askers = [asking(port), asking(port, stream=True)]
+        time.sleep(0.3)
+        refused = httpx.post(f"http://127.0.0.1:{port}/v1/completions", json=ASKED)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "RateLimited")
+        for asker in askers:
+            asker.close()
+        deadline = time.monotonic() + 10
+        while (found := httpx.get(f"http://127.0.0.1:{port}/health").status_code) == 429:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        assert found == 200
+
+
+def test_a_batch_that_fails_tells_everybody_and_ends_the_server() -> None:
+    with serving(PacedRows(fails=True)) as (port, raised):
+        askers = [asking(port) for _ in range(2)]
+        heads = [asker.recv(4096) for asker in askers]
+        assert all(b" 503 " in head and b"GatewayEnds" in head for head in heads), heads
+        for asker in askers:
+            asker.close()
+        deadline = time.monotonic() + 10
+        while not raised:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    assert [error.code for error in raised] == ["GatewayFailed"]
+
+
+def test_a_prompt_that_cannot_be_read_leaves_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = CachedRows(small_gpt(), 1)
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr(rows, "_read", lambda _row: 1 // 0)
+        rows.admit([1])
+    rows.release(rows.admit([1])[0])
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nX: "], ids=["nothing", "half"])
+def test_a_connection_that_asks_nothing_is_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    monkeypatch.setattr(server, "HEAD_S", 0.5)
+    with serving(PacedRows()) as (port, _), socket.create_connection(("127.0.0.1", port), 5) as asker:
+        asker.sendall(sent)
+        try:
+            for _ in range(10):
+                time.sleep(0.1)
+                asker.sendall(sent[-1:])
+            found = asker.recv(1)
+        except ConnectionError:
+            found = b""
+        assert found == b""
+
+
+def test_more_connections_than_there_may_be_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CONNECTIONS", 1)
+    with serving(PacedRows()) as (port, _), socket.create_connection(("127.0.0.1", port), 5):
+        time.sleep(0.2)
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"http://127.0.0.1:{port}/health")
