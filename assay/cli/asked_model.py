@@ -72,10 +72,12 @@ def asked_model(
     precision = tier_of(tier)
     own = None if recipe is None else load_recipe(recipe)
     if folder is not None:
+        from assay.datasets.tokenizers import read_tokenizer
+
         if own is None:
             return AskedModel(models.read_folder(folder, precision), None)
         file = folder / models.TOKENIZER_FILE
-        tokenizer = file.read_bytes() if file.is_file() else b""
+        tokenizer = read_tokenizer(file).file if file.is_file() else b""
         return AskedModel(models.own_model(own, models.read_tensors(folder), tokenizer, context, precision), None)
 
     from assay.cli.weights import fetch_weights, names_and_outline, whole_file

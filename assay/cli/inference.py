@@ -119,10 +119,11 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Draw a signed answer again, without a network where a folder is named: exit code 0 when it is what the model
-    says, 8 when it is not, 6 when nobody signed these bytes.
+    says, 8 when it is not, 6 when nobody signed these bytes. Of a folder nothing says which run it is of: the signed
+    run is shown, and checked only against a run that is named.
     """
     from assay.inference.statement import MAX_BYTES, StatementRefused, read_statement
-    from assay.inference.verify import replay
+    from assay.inference.verify import check_run, replay
 
     try:
         with file.open("rb") as source:
@@ -134,12 +135,15 @@ def verify(
     if by is not None and parse_address(by) != signed.signer:
         raise StatementRefused(f"The statement is signed by 0x{signed.signer.hex()}, not by {by}.")
     check_source(settings, model)
-    own = asked_model(settings, model, recipe, context, tier, generation).model
+    asked = asked_model(settings, model, recipe, context, tier, generation)
+    own = asked.model
+    if asked.run is not None:
+        check_run(signed.statement, asked.run.chain_id, asked.run.address)
     with progress("drawing the answer again"):
         replay(own, signed.statement)
     document = {"equal": True, "text": own.tokenizer.decode(signed.statement.answer)} | signed.document()
     if as_json:
         print_json(document)
     else:
-        shown = ("signer", "model", "program", "seed", "text")
+        shown = ("signer", "chain_id", "run", "model", "program", "seed", "text")
         print_fields({"equal": "yes"} | {name: document[name] for name in shown})

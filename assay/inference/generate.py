@@ -12,9 +12,6 @@ from assay.inference.sampling import SamplingTerms, draw
 NO_END: Final = (1 << 32) - 1
 """In place of the token that ends an answer: none does."""
 
-MAX_TOKENS: Final = 1 << 16
-"""Tokens of an answer, and of a prompt."""
-
 
 def answered(
     rows: TextRows, prompt: Sequence[int], terms: SamplingTerms, most: int, end: int = NO_END
@@ -37,6 +34,6 @@ def answered(
 def generate(
     model: LanguageModel, rows: TextRows, prompt: Sequence[int], terms: SamplingTerms, most: int, end: int = NO_END
 ) -> list[int]:
-    """All of them. Raises UserError (EmptyPrompt, UnknownToken) and the above."""
+    """All of them. Raises UserError (EmptyPrompt, PromptTooLong, UnknownToken) and the above."""
     model.check_tokens(prompt)
     return list(answered(rows, prompt, terms, most, end))

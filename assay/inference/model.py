@@ -31,7 +31,22 @@ WEIGHTS_FILE: Final = "model.safetensors"
 CONFIG_FILE: Final = "config.json"
 TOKENIZER_FILE: Final = "tokenizer.json"
 
+MAX_TOKENS: Final = 1 << 16
+"""Tokens of an answer, and of a prompt."""
+
+MAX_CONTEXT: Final = 1 << 15
+MAX_LAYERS: Final = 1 << 12
+
 _MAX_CONFIG: Final = 1 << 20
+
+_MAX_MASKS: Final = 1 << 33
+"""Bytes of what tokens may not see: a module has as many as its context squared for each layer, in no file."""
+
+
+class PromptTooLong(UserError):
+    """A prompt has more tokens than are read."""
+
+    remedy = "Give its end: a model sees no more than its context."
 
 
 @dataclass(frozen=True)
@@ -77,19 +92,21 @@ class LanguageModel:
         return self._programs[rows]
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a prompt. Raises UserError (EmptyPrompt, UnknownCharacter)."""
+        """The tokens of a prompt. Raises UserError (EmptyPrompt, PromptTooLong, UnknownCharacter)."""
         tokens = self.tokenizer.encode_all([text])[0]
         self.check_tokens(tokens)
         return tokens
 
     def check_tokens(self, tokens: Sequence[int]) -> None:
-        """Raises UserError (EmptyPrompt, UnknownToken) for what is no prompt."""
+        """Raises UserError (EmptyPrompt, PromptTooLong, UnknownToken) for what is no prompt."""
         if not tokens:
             raise UserError(
                 "The prompt has no token: the first one follows from nothing.",
                 code="EmptyPrompt",
                 remedy="Give at least one character.",
             )
+        if len(tokens) > MAX_TOKENS:
+            raise PromptTooLong(f"The prompt has {len(tokens)} tokens; {MAX_TOKENS} are the most.")
         if not all(0 <= t < self.vocabulary for t in tokens):
             raise UserError(
                 f"The prompt has tokens that are none of the model's {self.vocabulary}.",
@@ -102,11 +119,14 @@ def gpt(
     shape: GptShape, parameters: Sequence[Tensor], tokenizer: Tokenizer, precision: Precision = FIXED14
 ) -> LanguageModel:
     """A preset's model with these values. Raises ConfigError (ModelWrong)."""
-    wanted = [tuple(p.shape) for p in shape.module().parameters()]
+    # Attack: sizes that no tensor has. Layers are counted before anything is made, and nothing is made of real memory.
+    wanted = [tuple(p.shape) for _, p in _outline(shape, len(parameters))]
     if [tuple(p.shape) for p in parameters] != wanted or any(p.dtype is not torch.float32 for p in parameters):
         raise _wrong("its tensors are not those of its config.json")
     if tokenizer.size > shape.vocabulary:
         raise _wrong("its tokenizer has more tokens than the model")
+    if tokenizer.kind == "characters" and tokenizer.size != shape.vocabulary:
+        raise _wrong("its tokenizer has fewer characters than the model has tokens")
     return LanguageModel(tuple(parameters), tokenizer, shape.context, shape.vocabulary, shape, precision=precision)
 
 
@@ -118,11 +138,12 @@ def gpt_config(shape: GptShape) -> bytes:
 def read_folder(folder: Path, precision: Precision = FIXED14) -> LanguageModel:
     """A preset's model from what `assay model pull` wrote. Raises ConfigError (ModelWrong), UserError."""
     try:
-        shape = shape_of((folder / CONFIG_FILE).read_bytes())
+        with (folder / CONFIG_FILE).open("rb") as source:
+            shape = shape_of(source.read(_MAX_CONFIG + 1))
     except OSError as error:
         raise _wrong(f"{CONFIG_FILE} cannot be read ({error.strerror})") from None
     tensors = read_tensors(folder)
-    names = [name for name, _ in shape.module().named_parameters()]
+    names = [name for name, _ in _outline(shape, len(tensors))]
     if sorted(names) != sorted(tensors):
         raise _wrong("its tensors are not those of its config.json")
     tokenizer = read_tokenizer(folder / TOKENIZER_FILE)
@@ -165,7 +186,18 @@ def shape_of(config: bytes) -> GptShape:
         raise _wrong(f"its config.json is none of a preset ({type(error).__name__})") from None
     if not all(type(v) is int and 0 < v < 1 << 20 for v in sizes.values()) or sizes["width"] % sizes["heads"]:
         raise _wrong("its config.json has sizes that no model has")
+    layers, context = sizes["layers"], sizes["context"]
+    if layers > MAX_LAYERS or context > MAX_CONTEXT or layers * context**2 > _MAX_MASKS:
+        raise _wrong(f"its config.json has {layers} layers of a context of {context}, more than are read")
     return GptShape(**sizes)
+
+
+def _outline(shape: GptShape, tensors: int) -> list[tuple[str, Tensor]]:
+    """Names and shapes of a preset's parameters, for so many tensors at hand. Raises ConfigError (ModelWrong)."""
+    if shape.layers >= tensors:
+        raise _wrong("its tensors are not those of its config.json")
+    with torch.device("meta"):
+        return list(shape.module().named_parameters())
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:

@@ -17,7 +17,8 @@ from eth_keys.exceptions import BadSignature
 from eth_typing import Hash32
 from eth_utils.exceptions import ValidationError
 
-from assay.inference.generate import MAX_TOKENS, NO_END
+from assay.inference.generate import NO_END
+from assay.inference.model import MAX_TOKENS
 from assay.inference.sampling import MAX_TEMPERATURE, SamplingTerms
 from assay.protocol import abi
 from assay.protocol.digests import keccak

@@ -12,7 +12,8 @@ from assay.inference.generate import answered
 from assay.inference.model import LanguageModel
 from assay.inference.rows import WindowRows
 from assay.inference.statement import AnswerStatement
-from assay.protocol.errors import ConfigError, FraudError
+from assay.protocol.errors import ConfigError, FraudError, UserError
+from assay.protocol.types import Address
 
 
 class FalseAnswer(FraudError):
@@ -48,13 +49,25 @@ def check_model(model: LanguageModel, statement: AnswerStatement) -> None:
             )
 
 
+def check_run(statement: AnswerStatement, chain_id: int, run: Address) -> None:
+    """Raises AnotherModel where a statement is about another run than the one whose model is at hand, or about none."""
+    if (statement.chain_id, statement.run) != (chain_id, run):
+        raise AnotherModel(
+            f"The statement is about the run 0x{statement.run.hex()} of chain {statement.chain_id}; "
+            f"the model at hand is of 0x{run.hex()} of chain {chain_id}."
+        )
+
+
 def replay(model: LanguageModel, statement: AnswerStatement) -> AnswerReplay:
     """The answer drawn again, once it is found to be the statement's.
 
-    Raises AnotherModel, FalseAnswer; UserError (EmptyPrompt, UnknownToken) for a prompt that no model answers.
+    Raises AnotherModel, FalseAnswer; the latter for a prompt that the model does not answer as well.
     """
     check_model(model, statement)
-    model.check_tokens(statement.prompt)
+    try:
+        model.check_tokens(statement.prompt)
+    except UserError as error:
+        raise FalseAnswer(f"The model answers no such prompt. {error}") from None
     claimed, found = statement.answer, list[int]()
     for token in answered(WindowRows(model), statement.prompt, statement.terms, statement.most, statement.end):
         place = len(found)

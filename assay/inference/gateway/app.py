@@ -19,7 +19,7 @@ from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.batcher import GatewayBusy, TextBatch, TextWish
 from assay.inference.gateway.limits import AskerLimits, Limited, error_document
 from assay.inference.generate import NO_END
-from assay.inference.model import LanguageModel
+from assay.inference.model import MAX_TOKENS, LanguageModel, PromptTooLong
 from assay.inference.statement import NO_RUN, SignedStatement, sign, statement_of
 from assay.protocol.errors import AssayError, DeadlineError, UnavailableError, UserError
 from assay.protocol.types import Address
@@ -33,6 +33,9 @@ _LOOK_S: Final = 0.5
 
 _BESIDE_S: Final = 30.0
 """Beyond an answer's own time: so long its request may take to be sent, and its last bytes to be read."""
+
+_WINDOWS: Final = 4
+"""Of a model's context, the tokens of a prompt at most."""
 
 STATUS: Final = {"ModelUnknown": 404, "AnswerLate": 504, "LogitsNotFinite": 500}
 
@@ -49,6 +52,11 @@ class GatewayTerms:
     chain_id: int = 0
     run: Address = NO_RUN
     limits: AskerLimits = field(default_factory=AskerLimits)
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of a prompt at most: beyond a few windows nothing of it has a say in the answer."""
+        return min(MAX_TOKENS, _WINDOWS * self.model.context)
 
 
 class ModelUnknown(UserError):
@@ -125,6 +133,8 @@ class _Desk:
         else:
             prompt = asked.prompt
             terms.model.check_tokens(prompt)
+        if len(prompt) > terms.prompt:
+            raise PromptTooLong(f"The prompt has {len(prompt)} tokens; {terms.prompt} are the most here.")
         answer = _Answer(terms, asked, prompt, self._batch)
         if asked.stream:
             return _Events(answer)

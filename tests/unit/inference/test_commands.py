@@ -98,6 +98,7 @@ def test_a_signed_answer_is_found_equal_and_an_altered_one_is_nobodys(
     assert done.exit_code == 0, done.exception
     found = json.loads(done.stdout)
     assert (found["equal"], found["text"], found["signer"]) == (True, said["text"], said["signer"])
+    assert (found["chain_id"], found["run"]) == (0, "0x" + "00" * 20)
     other = assay(monkeypatch, *at, "--by", "0x" + "11" * 20).exception
     assert isinstance(other, StatementRefused) and other.exit_code is ExitCode.REJECTED
     file.write_bytes(file.read_bytes().replace(b'"top_k":0', b'"top_k":1'))

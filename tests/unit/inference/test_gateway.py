@@ -124,6 +124,8 @@ def test_more_than_may_wait_are_told_when_to_come_again(gateway: httpx.Client) -
         ({"max_tokens": 20001}, 400, "TokensAbove"),
         ({"prompt": "THE CAT"}, 400, "UnknownCharacter"),
         ({"prompt": []}, 400, "BadRequest"),
+        ({"prompt": "a" * 49}, 400, "PromptTooLong"),
+        ({"prompt": [5] * 49}, 400, "PromptTooLong"),
         ({"prompt": [5, 999]}, 400, "UnknownToken"),
         ({"n": 2}, 400, "BadRequest"),
         ({"stop": ["x"]}, 400, "BadRequest"),
@@ -131,7 +133,10 @@ def test_more_than_may_wait_are_told_when_to_come_again(gateway: httpx.Client) -
         ({"seed": 1 << 64}, 400, "BadRequest"),
         ({"surprise": True}, 400, "BadRequest"),
     ],
-    ids=["model", "tokens", "letters", "nothing", "no-token", "several", "stop", "cold", "seed", "surprise"],
+    ids=[
+        *("model", "tokens", "letters", "nothing", "long", "long-tokens", "no-token", "several", "stop", "cold"),
+        *("seed", "surprise"),
+    ],
 )
 def test_what_is_not_offered_is_refused_by_name(
     gateway: httpx.Client, more: dict[str, Any], status: int, code: str
@@ -145,6 +150,11 @@ def test_bodies_that_are_no_request_are_refused(gateway: httpx.Client) -> None:
     large = gateway.post("/v1/completions", content=b" " * ((1 << 20) + 1))
     assert (large.status_code, large.json()["error"]["code"]) == (413, "BodyTooLarge")
     assert gateway.get("/v1/nothing").json()["error"]["code"] == "NoSuchPath"
+    assert gateway.get("/v1/completions").json()["error"]["code"] == "NoSuchMethod"
+
+
+def test_a_prompt_of_four_windows_is_answered(gateway: httpx.Client) -> None:
+    assert answer(gateway, prompt="a" * 48, max_tokens=1)["usage"]["prompt_tokens"] == 48
 
 
 @pytest.mark.parametrize(
