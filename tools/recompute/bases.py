@@ -1,7 +1,8 @@
 """The bases of a run: how each final generation follows from the one that its round started from.
 
 The merge is computed here in double precision, from the updates that the chain says counted, so what a run's own
-program gives in f32 is compared within a tolerance; that its bits are right is what the run's games are about.
+program gives in f32 is compared within a tolerance; that its bits are right is what the run's games are about. What is
+beyond f32 is so here too, since a program counts it as zero.
 """
 
 from __future__ import annotations
@@ -109,15 +110,23 @@ def _merged(
         return parameters, velocity
     means = []
     for k, value in enumerate(parameters):
-        cut = [_limited(update[k].astype("f8"), limit * sqrt(value.size)) for update in updates.values()]
+        cut = [limited(update[k], limit * sqrt(value.size)) for update in updates.values()]
         means.append(agreed(merge, cut, list(updates), seats))
     after = [old * OUTER_MOMENTUM + mean for old, mean in zip(velocity, means, strict=True)]
     steps = [(mean + new * OUTER_MOMENTUM) * OUTER_RATE for mean, new in zip(means, after, strict=True)]
     return [value - step for value, step in zip(parameters, steps, strict=True)], after
 
 
-def _limited(update: Any, bound: float) -> Any:
-    """An update with zeros for what is not finite, scaled down to a norm of at most `bound`."""
-    clean = np.where(np.isfinite(update), update, 0.0)
-    norm = float(np.sqrt((clean * clean).sum()))
-    return clean if norm <= bound else clean * (bound / norm)
+def limited(update: Any, bound: float) -> Any:
+    """One tensor of an update with zeros for what is not finite, scaled down to a norm of at most `bound`.
+
+    Zeros, where the sum of its squares is beyond f32.
+    """
+    with np.errstate(over="ignore"):
+        narrow = update.astype("f4")
+        clean = np.where(np.isfinite(narrow), narrow, np.float32(0.0))
+        squares = (clean * clean).sum(dtype="f8").astype("f4")
+    if not np.isfinite(squares):
+        return np.zeros(clean.shape)
+    norm = sqrt(float(squares))
+    return clean.astype("f8") * (1.0 if norm <= bound else bound / norm)

@@ -41,6 +41,16 @@ def _bfloat16(bits: Any) -> Any:
     return (bits.astype("<u4") << 16).view("<f4").astype("f8")
 
 
+def _finite(x: Any) -> Any:
+    return np.where(np.isfinite(x), x, 0.0)
+
+
+def _single(x: Any) -> Any:
+    """Rounded to f32."""
+    with np.errstate(over="ignore"):
+        return x.astype("f4").astype("f8")
+
+
 def _rows(value: Any, scale: Any, shape: tuple[int, ...]) -> Any:
     """Bytes times the scale of their row."""
     return (value.astype("f8").reshape(len(scale), -1) * scale[:, None]).reshape(shape)
@@ -74,13 +84,16 @@ def _offered(rows: Any, bits: Any, shape: tuple[int, ...]) -> Any:
     count = min(SIDE, groups)
     picked = 8 * np.arange(groups) + (_philox(int(bits[-2]), int(bits[-1]), groups) & 7)
     found = np.zeros((len(rows), 8 * groups))
-    for row, scale, own in zip(rows.astype("i4"), _bfloat16(bits[:-2]), found, strict=True):
+    for row, scale, own in zip(rows.astype("i4"), _finite(_bfloat16(bits[:-2])), found, strict=True):
         halves = row[count:-1]
         codes = np.concatenate([halves % 16, halves // 16])[:count]
+        # A number is one of f32, infinite beyond it; sums of numbers are exact.
+        values = _single((codes - 16 * (codes > 7)) * scale)
         for k in range(count):
             group = row[k] + (256 if k >= row[-1] else 0)
             if group < groups:
-                own[picked[group]] += (codes[k] - 16 * (codes[k] > 7)) * scale
+                with np.errstate(invalid="ignore"):
+                    own[picked[group]] += values[k]
     return _squares(found[:, :size], shape)
 
 
@@ -102,7 +115,7 @@ def _chunks(rows: Any, bits: Any, shape: tuple[int, ...]) -> Any:
     size = -(-prod(shape) // len(rows))
     count = min(SIDE, size)
     found = np.zeros((len(rows), size))
-    for row, (high, low), own in zip(rows.astype("i4"), _bfloat16(bits), found, strict=True):
+    for row, (high, low), own in zip(rows.astype("i4"), _finite(_bfloat16(bits)), found, strict=True):
         above, ends = row[count:-3], row[-3:]
         places = row[:count] + 256 * np.concatenate([above % 16, above // 16])[:count]
         for k, place in enumerate(places):

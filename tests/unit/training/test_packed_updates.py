@@ -39,6 +39,29 @@ def test_what_numpy_reads_from_the_bytes_is_what_a_merge_receives(wire: UpdateWi
         np.testing.assert_array_equal(got.numpy(), np.asarray(x, "f4"))
 
 
+@pytest.mark.parametrize("wire", [UpdateWire.SPARSE, UpdateWire.COCKTAIL])
+def test_numpy_reads_places_named_twice_and_scales_beyond_f32_as_a_merge_does(wire: UpdateWire) -> None:
+    (sent,) = COMPUTE_UPDATE[wire](random_list(1), random_list(2))
+    count, largest, infinite = len(SHAPES), 0x7F61, 0x7F80  # bfloat16 bits of 2.99e38, and of infinity
+    for k, (rows, bits) in enumerate(zip(sent[:count], sent[count:], strict=True)):
+        rows[:, : rows.shape[1] // 3] = 0  # the same place many times
+        if wire is UpdateWire.COCKTAIL:  # of 7 and -7, and one -6: finite if added up in more than f32
+            groups = next(n for n in range(1, SENT + 1) if n + (n + 1) // 2 + 1 == rows.shape[1])
+            rows[:, :groups], rows[:, groups:], rows[:, groups] = 0, 0x97, 0xA7
+            rows[:, -1] = 0
+        scales = bits.view(-1)[: bits.numel() - 2] if wire is UpdateWire.COCKTAIL else bits.view(-1)
+        scales[:] = torch.tensor([infinite if k % 2 else largest, 0x3F80] * bits.numel(), dtype=torch.uint16)[
+            : len(scales)
+        ]
+    wanted = numbers([t.numpy() for t in sent], list(SHAPES))
+    shown = received(sent, wire, SHAPES)
+    for got, x in zip(shown, wanted, strict=True):
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = np.asarray(x, "f4")
+        clean = [np.where(np.isfinite(a), a, 0) for a in (got.numpy(), own)]
+        np.testing.assert_array_equal(*clean)
+
+
 @pytest.mark.parametrize("wire", [UpdateWire.BF16, *PACKED])
 def test_bytes_of_zero_are_the_update_of_zeros(wire: UpdateWire) -> None:
     zeros = zero_update(random_list(0), wire)

@@ -17,6 +17,7 @@ from assay.training.programs import merge_program, partial_program
 from assay.training.robust import BUCKET, MergeKind, bucket_order, merge_kind
 from assay.training.updates import COMPUTE_UPDATE, UpdateWire, zero_update
 from tests.harness.engine.helpers import both_executors, check_executors, same_lists
+from tools.recompute.bases import limited
 from tools.recompute.merges import BUCKET as READERS_BUCKET
 from tools.recompute.merges import MERGES, agreed
 
@@ -72,6 +73,26 @@ def test_numpy_alone_makes_the_same_of_updates(kind: MergeKind, included: tuple[
         np.testing.assert_allclose(got.numpy(), wanted, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", MergeKind)
+def test_numpy_counts_what_is_beyond_f32_as_zero_as_the_merge_does(kind: MergeKind) -> None:
+    included, rule = tuple(range(SEATS)), rule_of(kind)
+    updates = updates_of(SEATS, included)
+    updates[0] = [torch.full(shape, 1e30) for shape in SHAPES]  # finite, but its squares are not
+    updates[1][0][0, :3] = torch.tensor([math.inf, math.nan, -40.0])
+    updates[2] = [torch.full(shape, 1e18) for shape in SHAPES]  # a norm that f32 has
+    found = check_numbers(kind, updates, included)
+    for k, got in enumerate(found):
+        cut = [limited(updates[s][k].numpy(), rule.bound(SHAPES[k])) for s in included]
+        assert not cut[0].any() and cut[2].any()
+        np.testing.assert_allclose(got.numpy(), agreed(kind.value, cut, list(included), SEATS), rtol=2e-5, atol=1e-6)
+
+
+def check_numbers(kind: MergeKind, updates: list[list[Tensor]], included: tuple[int, ...]) -> list[Tensor]:
+    """What a program of this merge makes of them, as `merged`."""
+    lists = [zeros(), zeros(), *updates, mask_of(SEATS, included)]
+    return executors(kind)[1].run(lists)[1]
+
+
 @pytest.mark.parametrize("kind", ROBUST)
 def test_updates_that_are_all_alike_are_what_most_agree_on(kind: MergeKind) -> None:
     same = random_list(1, 0.1)
@@ -120,6 +141,24 @@ def test_half_of_a_group_cannot_lift_the_norm_that_others_are_cut_to() -> None:
     largest = [max(float(u[k].norm()) for u in updates[:2]) for k in range(len(SHAPES))]
     got = merged(MergeKind.MEDIAN_NORM, [*updates[:2], *updates[4:]], (0, 1, 2, 3))
     assert all(float(t.norm()) <= most * 1.0001 for t, most in zip(got, largest, strict=True))
+
+
+def test_half_of_a_group_that_sends_zeros_stops_a_merge_of_median_norms() -> None:
+    """The price of a lower middle that half cannot lift: half can lower it to nothing. One fewer cannot."""
+    included = (0, 1, 2, 3)
+    still = [*updates_of(SEATS, (0, 1))[:2], zeros(), zeros()]
+    assert not any(t.any() for t in merged(MergeKind.MEDIAN_NORM, still, included))
+    moving = [*updates_of(SEATS, (0, 1, 2))[:3], zeros()]
+    assert all(t.any() for t in merged(MergeKind.MEDIAN_NORM, moving, included))
+
+
+@pytest.mark.parametrize("counted", [(0, 1), (0, 1, 2)], ids=["two", "three"])
+def test_one_liar_leads_two_buckets_as_it_leads_the_mean(counted: tuple[int, ...]) -> None:
+    updates = updates_of(SEATS, counted)
+    honest = merged(MergeKind.BUCKETED_CLIP, updates, counted)
+    updates[counted[0]] = [torch.full(shape, -0.5) for shape in SHAPES]
+    led = merged(MergeKind.BUCKETED_CLIP, updates, counted)
+    assert all(float((a - b).abs().mean()) >= 0.5 / 4 for a, b in zip(honest, led, strict=True))
 
 
 @pytest.mark.parametrize("seats", [1, 2, 7, 64])
