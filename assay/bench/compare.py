@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from hashlib import sha256
@@ -83,6 +83,10 @@ METHODS: Final = {
     "streaming-overlap": Method(UpdateWire.F32, begin=partial(Streaming, overlap=2, alpha=0.5)),
     "delayed": Method(UpdateWire.F32, begin=partial(LateUpdates, eager=False)),
     "eager": Method(UpdateWire.F32, begin=partial(LateUpdates, eager=True)),
+    "delayed-plain": Method(UpdateWire.F32, rate=1.0, momentum=0.0, begin=partial(LateUpdates, eager=False)),
+    "eager-plain": Method(UpdateWire.F32, rate=1.0, momentum=0.0, begin=partial(LateUpdates, eager=True)),
+    "delayed-slow": Method(UpdateWire.F32, rate=0.2, begin=partial(LateUpdates, eager=False)),
+    "eager-slow": Method(UpdateWire.F32, rate=0.2, begin=partial(LateUpdates, eager=True)),
     "islands": Method(UpdateWire.F32, begin=Islands),
     "demo-ranks": Method(UpdateWire.F32, begin=BetweenRanks),
 }
@@ -290,12 +294,7 @@ def run_jobs(
         if any(row.run == job and row.text == text_digest(corpus) for row in read_rows(file)):
             continue
         row = train(job, corpus)
-        is_new = not file.exists() or not file.stat().st_size
-        with file.open("a", encoding="utf-8", newline="") as out:
-            writer = csv.DictWriter(out, [field.name for field in fields(ComparedRow)], lineterminator="\n")
-            if is_new:
-                writer.writeheader()
-            writer.writerow(asdict(row))
+        _add(row, file)
         poisoned = f", {job.poisoned} with {job.poison}" if job.poisoned else ""
         say(
             f"{job.preset} {job.method}, {job.merge}, {job.workers} workers{poisoned}, seed {job.seed}: "
@@ -304,17 +303,39 @@ def run_jobs(
         yield row
 
 
+def _add(row: ComparedRow, file: Path) -> None:
+    """A row more; where the file lacks columns, all of it is written again with them."""
+    names = [field.name for field in fields(ComparedRow)]
+    before = file.read_text(encoding="utf-8").split("\n", 1)[0] if file.exists() else ""
+    has_columns = before.strip() == ",".join(names)
+    rows = [row] if has_columns else [*read_rows(file), row]
+    with file.open("a" if has_columns else "w", encoding="utf-8", newline="") as out:
+        writer = csv.DictWriter(out, names, lineterminator="\n")
+        if not has_columns:
+            writer.writeheader()
+        writer.writerows(asdict(r) for r in rows)
+
+
 def read_rows(file: Path) -> list[ComparedRow]:
-    """The rows of a CSV; none where there is no file."""
+    """The rows of a CSV; none where there is no file. A column that it lacks is younger than it: see `_older`."""
     if not file.exists():
         return []
     kinds: dict[str, Callable[[str], Any]] = {"str": str, "int": int, "float": float}
     kinds["float | None"] = lambda word: float(word) if word else None
     with file.open(encoding="utf-8", newline="") as source:
         return [
-            ComparedRow(**{field.name: kinds[str(field.type)](row[field.name]) for field in fields(ComparedRow)})
-            for row in csv.DictReader(source)
+            ComparedRow(**{f.name: kinds[str(f.type)](row[f.name]) for f in fields(ComparedRow)})
+            for row in ({**_older(row), **row} for row in csv.DictReader(source))
         ]
+
+
+def _older(row: Mapping[str, str]) -> dict[str, str]:
+    """What columns would hold that came later than a row: then there was the mean alone, and nobody poisoned; all that
+    a worker sent of a round went at once; the share of the rule was not measured.
+    """
+    peak = row["bytes_per_parameter"]
+    plain = {"merge": MergeKind.MEAN.value, "poison": NO_POISON, "poisoned": "0", "fooled": "0"}
+    return plain | {"peak_bytes_per_parameter": peak, "rule_share": ""}
 
 
 def summary(rows: Sequence[ComparedRow], jobs: Sequence[ComparedRun], text: str) -> list[dict[str, Any]]:
