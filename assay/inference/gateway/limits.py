@@ -111,8 +111,8 @@ class Limited:
         # Attack: the parser recurses over brackets until the process dies. It also reads UTF-16 and UTF-32, which are
         # not looked through here; both write a bracket with a zero byte, which no JSON in UTF-8 has.
         if b"\0" in body or is_deeper(body, DEFAULT_DEPTH):
-            message = f"A body is UTF-8, nested {DEFAULT_DEPTH} levels deep at most."
-            await _refused(400, message, "BadRequest")(scope, receive, send)
+            why = f"A body is UTF-8, nested {DEFAULT_DEPTH} levels deep at most."
+            await _refused(400, why, "BadRequest")(scope, receive, send)
             return
         told = False
 

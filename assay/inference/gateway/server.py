@@ -96,7 +96,8 @@ class Patient(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
-        self._late, self._stalled = _cancelled(self._late), _cancelled(self._stalled)
+        _cancel(self._late, self._stalled)
+        self._late = self._stalled = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -113,16 +114,19 @@ class Patient(H11Protocol):
     def resume_writing(self) -> None:
         """See asyncio.Protocol."""
         super().resume_writing()
-        self._stalled = _cancelled(self._stalled)
+        _cancel(self._stalled)
+        self._stalled = None
 
     def _look(self) -> None:
         """The time for a head runs from its first byte, or from the start, and no byte of it starts it anew."""
         if self.cycle is not None and not self.cycle.response_complete:
-            self._late = _cancelled(self._late)
+            _cancel(self._late)
+            self._late = None
         elif self._late is None:
             self._late = self.loop.call_later(HEAD_S, self.transport.abort)
 
 
-def _cancelled(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()
+def _cancel(*timers: asyncio.TimerHandle | None) -> None:
+    for timer in timers:
+        if timer is not None:
+            timer.cancel()
