@@ -39,6 +39,9 @@ RATES = AuditRates(
 )
 """An epoch calls one ticket, which is drawn for every commitment: chance decides when a liar is caught, not whether."""
 
+ROUNDS = 120
+"""The blind auditor is audited in one epoch of seven: after 3 to 38 rounds in 16 plays, in two more later than that."""
+
 LOST = {
     ClaimKind.OUTER: {"fake"},
     ClaimKind.INTERVAL: {"flip", "mute"},
@@ -108,7 +111,7 @@ def play_disputes(folder: Path) -> Iterator[PlayedDisputes]:
         stage = SharedChain()
         try:
             pace = replace(PACE, commit=3600)
-            made = new_whole_run(stage, folder, seats=2 + len(LIARS), rounds=60, pace=pace, rates=RATES)
+            made = new_whole_run(stage, folder, seats=2 + len(LIARS), rounds=ROUNDS, pace=pace, rates=RATES)
             for name in ("ada", "bob"):
                 made.solver(name)
             for name, (kind, cheat) in LIARS.items():
