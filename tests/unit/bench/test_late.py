@@ -17,7 +17,7 @@ from tests.unit.bench.test_compare import JOB, TEXT
 torch.set_num_threads(1)
 pytestmark = pytest.mark.usefixtures("own_cache")
 
-Update = list[Tensor]
+TensorList = list[Tensor]
 RATE, MOMENTUM = 0.7, 0.9
 
 
@@ -26,24 +26,24 @@ def corpus() -> Corpus:
     return corpus_from_text(TEXT)
 
 
-class Kept:
+class RecordedRounds:
     """Rounds as they are trained, and a record of each: worker, its number, its base, and the update that it sent."""
 
     def __init__(self, training: LateUpdates | Islands) -> None:
-        self.rounds: list[tuple[int, int, Update, Update]] = []
+        self.rounds: list[tuple[int, int, TensorList, TensorList]] = []
         self._send, training._send = training._send, self.send
 
-    def send(self, parameters: Update, number: int, worker: int) -> Update:
+    def send(self, parameters: TensorList, number: int, worker: int) -> TensorList:
         sent = self._send(parameters, number, worker)
         self.rounds.append((worker, number, [p.clone() for p in parameters], sent))
         return sent
 
-    def mean_of(self, rounds: tuple[int, ...], workers: int) -> Update:
+    def mean_of(self, rounds: tuple[int, ...], workers: int) -> TensorList:
         """The sum of what these sent, over all workers."""
         return [torch.stack(same).sum(0) / workers for same in zip(*(self.rounds[k][3] for k in rounds), strict=True)]
 
 
-def outer(start: Update, means: list[Update]) -> Update:
+def outer(start: TensorList, means: list[TensorList]) -> TensorList:
     """Where Nesterov's steps on these means lead, against them."""
     found, velocity = [t.clone() for t in start], [torch.zeros_like(t) for t in start]
     for mean in means:
@@ -52,19 +52,19 @@ def outer(start: Update, means: list[Update]) -> Update:
     return found
 
 
-def check_same(got: Update, wanted: Update) -> None:
+def check_same(got: TensorList, wanted: TensorList) -> None:
     for a, b in zip(got, wanted, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
 
 
-def moved(own: Update, before: Update, mean: Update, workers: int) -> Update:
+def moved(own: TensorList, before: TensorList, mean: TensorList, workers: int) -> TensorList:
     """The mean of the round before with one's own update of this round in the place of the last one."""
     return [m + (a - b) / workers for a, b, m in zip(own, before, mean, strict=True)]
 
 
 def test_two_rounds_of_which_everything_is_late(corpus: Corpus) -> None:
     training = LateUpdates(setting_of(replace(JOB, method="delayed"), corpus), eager=False)
-    kept, start = Kept(training), [t.clone() for t in training.parameters]
+    kept, start = RecordedRounds(training), [t.clone() for t in training.parameters]
     training.round(0)
     training.round(1)
     for _, _, base, _ in kept.rounds:  # nothing had arrived when the second round began
@@ -77,7 +77,7 @@ def test_two_rounds_of_which_everything_is_late(corpus: Corpus) -> None:
 
 def test_two_rounds_of_which_ones_own_update_is_not_late(corpus: Corpus) -> None:
     training = LateUpdates(setting_of(replace(JOB, method="eager"), corpus), eager=True)
-    kept, start = Kept(training), [t.clone() for t in training.parameters]
+    kept, start = RecordedRounds(training), [t.clone() for t in training.parameters]
     nothing = [torch.zeros_like(t) for t in start]
     training.round(0)
     training.round(1)
@@ -108,7 +108,7 @@ def test_a_workers_own_update_is_within_the_limit_as_it_is_among_all(corpus: Cor
 
 def test_two_rounds_of_islands_take_as_large_steps_together_as_rounds_of_all(corpus: Corpus) -> None:
     training = Islands(setting_of(replace(JOB, method="islands", workers=4), corpus))
-    kept, start = Kept(training), [t.clone() for t in training.parameters]
+    kept, start = RecordedRounds(training), [t.clone() for t in training.parameters]
     training.round(0)
     training.round(1)
     # Rounds of 2, 2, 3 and 4 halves; two that have arrived are a merge, and begin again when it is made.
