@@ -9,12 +9,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli import acting, leaving, ranks
-from assay.cli.beacons import WORDS
 from assay.cli.common import (
     actors_dir,
     check_run_code,
@@ -27,14 +25,16 @@ from assay.cli.common import (
     unlock_key,
 )
 from assay.cli.options import EVENTS, HEADS, KEY, RELAYS, SHOWN, STORED_RUN, DeviceOption, JsonOption, with_settings
-from assay.cli.showing import Showing, showing
-from assay.cli.sponsors import check_sponsor
-from assay.cli.standby import stand_by
 from assay.protocol.errors import ExitCode
 from assay.protocol.types import Address
 from assay.settings import Settings
-from assay_ledger.keys.keystore import ActorKeys
-from assay_ledger.rounds.run import Run
+
+if TYPE_CHECKING:
+    from assay.cli.acting import MakeAgent
+    from assay.cli.ranks import RankPlace
+    from assay.cli.showing import Showing
+    from assay_ledger.keys.keystore import ActorKeys
+    from assay_ledger.rounds.run import Run
 
 solver = typer.Typer(no_args_is_help=True, help="Train, commit, defend.")
 verifier = typer.Typer(no_args_is_help=True, help="Replay what tickets are drawn for, and accuse what differs.")
@@ -78,6 +78,8 @@ def start_solver(
     _device: DeviceOption = None,
 ) -> None:
     """Take a seat, train every round, publish, commit and defend, until the run is over or you stop it."""
+    from assay.cli import acting
+
     bring = partial(acting.bring, amount=deposit, seats=1)
     _serve(settings, "solver", lambda: acting.load_solver(cheat), bring, standby=standby, as_json=as_json)
 
@@ -115,6 +117,8 @@ def start_whistleblower(
 def _serve_auditor(
     settings: Settings, role: str, tickets: int, deposit: str | None, cheat: str, *, standby: bool, as_json: bool
 ) -> None:
+    from assay.cli import acting
+
     reports = role == "whistleblower"
     load = partial(acting.load_auditor, cheat, tickets, reports=reports)
     bring = partial(acting.bring, amount=deposit, tickets=tickets)
@@ -125,6 +129,8 @@ def _serve_auditor(
 @with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *HEADS, "data_dir", "allow_code")
 def leave_solver(settings: Settings, as_json: JsonOption = False, _device: DeviceOption = None) -> None:
     """Give the seat up once that costs no fee, do what is still owed, and get both locks back."""
+    from assay.cli import acting
+
     _serve(settings, "solver", lambda: acting.load_solver("none"), acting.bring_nothing, leave=True, as_json=as_json)
 
 
@@ -134,6 +140,8 @@ def _leave_of(role: str) -> Callable[..., None]:
     @with_settings(*STORED_RUN, *KEY, *RELAYS, *EVENTS, *HEADS, "data_dir", "allow_code")
     def leave(settings: Settings, as_json: JsonOption = False, _device: DeviceOption = None) -> None:
         """Retire all tickets, answer what they are still called for, and get their stakes back."""
+        from assay.cli import acting
+
         load = partial(acting.load_auditor, "none", 1, reports=role == "whistleblower")
         _serve(settings, role, load, acting.bring_nothing, leave=True, as_json=as_json)
 
@@ -197,7 +205,7 @@ for _role, _app in (("solver", solver), ("verifier", verifier), ("whistleblower"
 def _serve(
     settings: Settings,
     role: str,
-    load: Callable[[], acting.MakeAgent],
+    load: Callable[[], MakeAgent],
     bring: Callable[[Run, ActorKeys], None],
     *,
     leave: bool = False,
@@ -209,6 +217,9 @@ def _serve(
     `load` gives the role's class with its options, `bring` puts its stake into the vault. `leave`: it takes on nothing
     new, and ends when nothing of its own is locked. `standby`: it waits while another process of this key lives.
     """
+    from assay.cli import ranks
+    from assay.cli.showing import showing
+
     place = ranks.place()
     if place is not None and place.rank:
         ranks.follow(place)
@@ -220,15 +231,19 @@ def _serve(
 def _act(
     settings: Settings,
     role: str,
-    load: Callable[[], acting.MakeAgent],
+    load: Callable[[], MakeAgent],
     bring: Callable[[Run, ActorKeys], None],
-    place: ranks.RankPlace | None,
+    place: RankPlace | None,
     shown: Showing,
     *,
     leave: bool,
     standby: bool,
     as_json: bool,
 ) -> None:
+    from assay.cli import acting, leaving, ranks
+    from assay.cli.beacons import WORDS
+    from assay.cli.sponsors import check_sponsor
+    from assay.cli.standby import stand_by
     from assay_ledger.agents.heartbeat import HeartbeatWriter
     from assay_ledger.chain.announced import announced
     from assay_ledger.deployment.places import beacon_name

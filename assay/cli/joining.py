@@ -11,7 +11,6 @@ from assay.amounts import tokens
 from assay.cli.common import address_named, archive_of, open_blobs, open_round_run, print_json, sight
 from assay.cli.options import STORED_RUN, JsonOption, with_settings
 from assay.cli.progress import moved, progress
-from assay.cli.run_documents import CODE_WORDS, describe_code
 from assay.cli.sponsors import unknown_sponsor
 from assay.cli.this_machine import income_lines, income_of, machine_lines, this_machine
 from assay.durations import duration
@@ -47,6 +46,8 @@ def can_join(
     as_json: JsonOption = False,
 ) -> None:
     """Whether an address can take part, with every reason why not and what it would take."""
+    from assay.cli.run_documents import CODE_WORDS, describe_code
+
     if role not in ROLES:
         raise UsageError(f"There is no role {role!r}.", code="UnknownRole", remedy=f"Choose one of {', '.join(ROLES)}.")
     who, the_run = address_named(address, settings.keys_dir), open_round_run(settings)

@@ -20,7 +20,6 @@ from assay.cli.common import (
     unlock_key,
 )
 from assay.cli.progress import moved, progress, told_steps
-from assay.cli.readiness import check_ready
 from assay.cli.starting import check_start, read_wanted
 from assay.durations import duration
 from assay.protocol.errors import UsageError, UserError
@@ -140,6 +139,7 @@ class PostWanted:
 
 def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json: bool) -> None:
     """Checks, captures, publishes, deploys and funds. Raises what these raise; nothing is sent before the question."""
+    from assay.cli.readiness import check_ready
     from assay.cli.run_documents import describe, show_fields
     from assay.sponsor.charters import pace_of
     from assay.sponsor.launching import fund_calls, fund_run, mint_tokens

@@ -13,7 +13,6 @@ from assay.cli.options import CHAIN, RUN, JsonOption, with_settings
 from assay.planning.outlook import outlook_of_run
 from assay.protocol.errors import AssayError
 from assay.settings import Settings
-from assay_ledger.agents.waiting import waits
 
 app = typer.Typer(no_args_is_help=True, help="Training runs.")
 
@@ -33,6 +32,7 @@ app.command("plan", epilog=plan.EPILOG)(plan.plan)
 def show(settings: Settings, as_json: JsonOption = False) -> None:
     """What a run promises, and how far it has come."""
     from assay.cli import run_documents as documents
+    from assay_ledger.agents.waiting import waits
 
     the_run = open_round_run(settings)
     promised: dict[str, Any] = {"run": "0x" + the_run.address.hex()} | documents.describe(the_run)

@@ -12,7 +12,6 @@ import typer
 
 from assay.cli.common import configure_log, never_waiting, open_blobs, open_round_run, print_json, talk
 from assay.cli.options import EVENTS, SHOWN, STORED_RUN, JsonOption, with_settings
-from assay.cli.showing import showing
 from assay.protocol.errors import ExitCode, UsageError
 from assay.settings import Settings
 
@@ -56,6 +55,7 @@ def start(
         with never_waiting():
             _keep(settings, config)
         return
+    from assay.cli.showing import showing
     from assay.explorer.server import serve
     from assay_ledger.rounds.index import KeepsEvents
 

@@ -17,7 +17,6 @@ import typer
 from eth_utils.address import to_checksum_address
 
 from assay.cli.common import talk
-from assay.node.local import is_local
 from assay.protocol.errors import CancelledError, RejectedError
 from assay.protocol.types import Address
 from assay.settings import Settings
@@ -58,6 +57,7 @@ def unknown_sponsor(run: Run, settings: Settings) -> list[str]:
 
 def is_known(run: Run, settings: Settings) -> bool:
     """Whether a run's sponsor was named, was remembered, has its key here, or works on a local chain."""
+    from assay.node.local import is_local
     from assay_ledger.keys.keystore import list_keys
 
     sponsor = run.charter.sponsor

@@ -17,12 +17,10 @@ from assay.durations import duration
 from assay.explorer.documents import Document, wei
 from assay.protocol.types import Address
 from assay.settings import Settings
-from assay.status.locks import LockEnd, when
-from assay_ledger.rounds.run import Run
-from assay_ledger.rounds.view import RunView
 
 if TYPE_CHECKING:
     from assay.explorer.reader import RunReader
+    from assay_ledger.rounds.run import Run
 
 EPILOG = (
     'Example: assay status --address 0xabc... --json  ->  {"stake", "locks", "leaving", "withdrawal_address", "seats", '
@@ -70,6 +68,7 @@ def document_of(run: Run, who: Address) -> Document:
 def document_at(reader: RunReader, run: Run, who: Address) -> Document:
     """The same by a reader that has followed the run so far."""
     from assay.status.account import money_of, status_of
+    from assay_ledger.rounds.view import RunView
 
     ask = run.chain.ask
     with reader.reading():
@@ -118,6 +117,8 @@ def _deadline(due: Document, now: int) -> str:
 
 
 def _stake(document: Document, now: int) -> Iterator[tuple[str, ...]]:
+    from assay.status.locks import when
+
     for name, amount in document["stake"].items():
         yield name, _amount(amount)
     leaving = document["leaving"]
@@ -133,6 +134,8 @@ def _stake(document: Document, now: int) -> Iterator[tuple[str, ...]]:
 
 
 def _lock(lock: Document, now: int) -> tuple[str, ...]:
+    from assay.status.locks import LockEnd
+
     end = LockEnd(**{name: lock[name] for name in ("ends_at", "not_before", "lost_after", "waits_for")})
     return lock["what"], _amount(lock["amount"]), end.words(now)
 
@@ -148,6 +151,8 @@ def _seat(seat: Document) -> tuple[str, ...]:
 
 
 def _ticket(ticket: Document, now: int) -> tuple[str, ...]:
+    from assay.status.locks import when
+
     if ticket["until"] is not None:
         span = f"counts until chain time {ticket['until']}" if ticket["until"] > now else "counts no more"
     else:
@@ -159,6 +164,8 @@ def _ticket(ticket: Document, now: int) -> tuple[str, ...]:
 
 
 def _earned(earned: Document, now: int) -> Iterator[tuple[str, ...]]:
+    from assay.status.locks import when
+
     for name in ("pay", "wages", "merges", "won", "lost", "shares", "pending", "claimed"):
         if earned[name] != "0" or name in ALWAYS_SHOWN:
             yield name, _amount(earned[name])

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 import structlog
 
 from assay.protocol.errors import shown
-from assay_ledger.chain.answers import redacted, without_keys
+from assay_ledger.chain.node_urls import redacted, without_keys
 
 PLAIN: Final = "plain"
 JSON: Final = "json"

@@ -21,7 +21,7 @@ import requests
 
 from assay.protocol.errors import ConfigError
 from assay.watchdog.alarms import Alarm
-from assay_ledger.chain.answers import redacted
+from assay_ledger.chain.node_urls import redacted
 from assay_ledger.chain.rpc import TimedSession
 
 SEND_S: Final = 10.0

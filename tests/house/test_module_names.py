@@ -73,3 +73,11 @@ def test_a_package_is_a_real_folder_without_links(where: str) -> None:
     assert not [path for path in folder.rglob("*") if path.is_symlink()]
     assert (folder / "__init__.py").read_text(encoding="utf-8").startswith('"""')
     assert (folder / "py.typed").is_file()
+
+
+def test_what_a_command_needs_is_loaded_by_that_command_alone() -> None:
+    # Completion asks for every noun and verb at each press of a key, and `--help` shows them.
+    code = "import json, sys; from assay.cli.main import _add_commands as a; a(); print(json.dumps([*sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"torch", "numpy", "web3", "eth_account", "sqlalchemy", "fastapi", "jinja2", "assay_ledger.contract"}
+    assert not heavy & set(json.loads(done.stdout))

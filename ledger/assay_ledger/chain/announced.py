@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from web3 import AsyncWeb3, WebSocketProvider
 
-from assay_ledger.chain.answers import reason, redacted, without_keys
+from assay_ledger.chain.answers import reason
 from assay_ledger.chain.client import Chain
+from assay_ledger.chain.node_urls import redacted, without_keys
 
 OPEN_S: Final = 5.0
 """For a connection and for each of the two questions before the first announcement."""

@@ -23,21 +23,13 @@ from web3.types import BlockData, LogReceipt, RPCEndpoint, TxParams, TxReceipt, 
 
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.types import Address
-from assay_ledger.chain.answers import (
-    Failure,
-    failure_of,
-    patience_with,
-    reason,
-    redacted,
-    urls_in,
-    wait_before,
-    without_keys,
-)
+from assay_ledger.chain.answers import Failure, failure_of, patience_with, reason, wait_before
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.checked import checked_block, checked_chain_id, checked_log, listed
 from assay_ledger.chain.endpoints import EndpointPool
 from assay_ledger.chain.fees import TIP_FLOOR
 from assay_ledger.chain.log_ranges import LogRanges, RangeRefused
+from assay_ledger.chain.node_urls import redacted, urls_in, without_keys
 from assay_ledger.chain.outbox import Outbox
 from assay_ledger.chain.pace import PollPace
 from assay_ledger.chain.rejections import rejection

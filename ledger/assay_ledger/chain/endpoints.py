@@ -1,9 +1,8 @@
 """Several nodes of one chain: the first that serves is asked, the next when it does not, and a liar no more.
 
-A node is trusted with the chain's consensus, so what two of them say is never mixed: each has to name the chain and the
-first block that the others name, is taken only when it has reached what was seen, is left where its head stands still
-while others' go on, and is dropped when its block at a final height is another than most have. All get what is sent.
-Source: docs/nodes.md, docs/adr/0056-several-nodes.md.
+What two nodes say is never mixed: each has to name the chain and the first block that the others name, is taken only
+when it has reached what was seen, is left where its head stands still while others' go on, and is dropped when its
+block at a final height is another than most have. All get what is sent. See docs/adr/0056-several-nodes.md.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from web3.providers.base import BaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
 from assay.protocol.errors import UnavailableError
-from assay_ledger.chain.answers import Failure, failure_of, is_revert, reason, redacted, retry_after, without_keys
+from assay_ledger.chain.answers import Failure, failure_of, is_revert, reason, retry_after
 from assay_ledger.chain.endpoint_votes import (
     FINAL_BEHIND,
     believed_hash,
@@ -31,6 +30,7 @@ from assay_ledger.chain.endpoint_votes import (
     lacking,
     lags,
 )
+from assay_ledger.chain.node_urls import redacted, without_keys
 from assay_ledger.chain.quota import Quota
 from assay_ledger.chain.rpc import NONSENSE, NodeProvider, RequestListener, provider
 

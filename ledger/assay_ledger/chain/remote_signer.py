@@ -21,7 +21,8 @@ from hexbytes import HexBytes
 
 from assay.protocol.digests import keccak
 from assay.protocol.errors import FraudError, UnavailableError
-from assay_ledger.chain.answers import reason, redacted, without_keys
+from assay_ledger.chain.answers import reason
+from assay_ledger.chain.node_urls import redacted, without_keys
 from assay_ledger.chain.rpc import AnswerRefused, TimedSession
 from assay_ledger.chain.sent import DAMAGED
 from assay_ledger.json_input import JsonRefused, parse_json

@@ -13,9 +13,10 @@ import pytest
 from eth_account import Account
 
 from assay.protocol.errors import AssayError, ExitCode, RejectedError, UnavailableError
-from assay_ledger.chain.answers import LAGGING_FOR_S, NONSENSE_FOR_S, WAIT_MOST_S, redacted
+from assay_ledger.chain.answers import LAGGING_FOR_S, NONSENSE_FOR_S, WAIT_MOST_S
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
+from assay_ledger.chain.node_urls import redacted
 from assay_ledger.contract import Query
 from tests.harness.providers import BODIES, ERRORS, ProviderNode, Reply, Twist, changed, refused, said
 
