@@ -115,7 +115,7 @@ snapshots: setup ## measure the contracts' gas and sizes anew and print them in 
 	ASSAY_SNAPSHOTS=write $(TEST_ENV) $(BIN)/pytest -q tests/integration/contracts/test_sizes.py tests/integration/contracts/test_code_manifest.py tests/integration/contracts/test_leaf_gas.py \
 	  tests/integration/contracts/test_game_gas.py tests/integration/contracts/test_float32_gas.py tests/integration/contracts/test_beacon.py \
 	  tests/integration/rounds/test_rounds_gas.py tests/integration/rounds/test_duties_gas.py tests/integration/rounds/test_tickets.py \
-	  tests/integration/rounds/test_dispute_gas.py tests/integration/rounds/test_money_gas.py tests/integration/actors/test_seat_gas.py
+	  tests/integration/rounds/test_dispute_gas.py tests/integration/rounds/test_money_gas.py tests/integration/actors/test_seat_gas.py tests/integration/payments/test_voucher_gas.py
 	$(BIN)/python -m tools.check_docs --write
 
 audit: setup ## known vulnerabilities of everything that is locked; needs a network (ARGS=--offline)

@@ -22,6 +22,7 @@ CONTRACTS = {
     "Payments": "payments",
     "Bounties": "bounties",
     "Grants": "grants",
+    "Vouchers": "vouchers",
 }
 """The contracts by the module of their binding."""
 
@@ -59,6 +60,7 @@ STRUCTS = {
     "Result": ("assay.protocol.rounds.duty_types", "DutyResult"),
     "Tenure": ("assay.protocol.rounds.terms", "Tenure"),
     "Work": ("assay.protocol.rounds.terms", "SeatWork"),
+    "PayerDeposit": ("assay.protocol.payments.voucher", "PayerDeposit"),
 }
 """Structs that the protocol has a class for, with fields in the same order."""
 
@@ -72,6 +74,7 @@ WEI = {
     *("leaving", "free", "parked", "advanced", "held", "backing", "lockAmount"),
     *("allowance", "balanceOf", "claimable", "escrow", "getPastTotalSupply", "getPastVotes", "getVotes", "moveRefund"),
     *("bond", "seatFee", "seatLock", "wage", "fine"),
+    *("balance", "asked", "redeemed", "paid", "toOwners", "owedOf"),
     *("pendingOf", "reservedOf", "reservedTotal", "totalSupply"),
 }
 """Arguments, results and functions with one result that are amounts of a token."""

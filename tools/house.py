@@ -29,6 +29,7 @@ ROOMS = (
     "assay.protocol.game",
     "assay.protocol.economics",
     "assay.protocol.rounds",
+    "assay.protocol.payments",
     # settings, amounts, the checkout
     "assay",
     # programs run, and are captured

@@ -20,6 +20,7 @@ ROWS = {
     "disputes": "game",
     "money": "call",
     "seats": "call",
+    "vouchers": "batch",
 }
 """What a row of each table is."""
 

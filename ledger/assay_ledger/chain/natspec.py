@@ -42,6 +42,7 @@ CONTRACTS: Final = (
     "Grants",
     "DrandSeed",
     "PrevrandaoSeed",
+    "Vouchers",
 )
 """The contracts whose errors and events a person can meet; what their libraries declare is among theirs."""
 

@@ -1,0 +1,1 @@
+"""How users of a model pay for it: vouchers, and the books of the contract that redeems them."""
