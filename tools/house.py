@@ -66,6 +66,7 @@ ROOMS = (
     "assay_ledger.rounds",
     "assay_ledger.retention",
     "assay_ledger.deployment",
+    "assay_ledger.vouchers",
     "assay_ledger.agents",
     # the roles; a whistleblower audits with the verifier's rules
     "assay_solver",

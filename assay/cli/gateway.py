@@ -1,86 +1,295 @@
-"""`assay gateway`: a server of text whose every answer can be replayed."""
+"""`assay gateway`: a server of text, what its users deposit and sign for, refunds, and what gateways redeem."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.asked_model import (
-    ContextOption,
-    GenerationOption,
-    ModelOption,
-    RecipeOption,
-    TierOption,
-    asked_model,
-    check_source,
+from assay.amounts import parse_amount, tokens
+from assay.cli import serving
+from assay.cli.common import (
+    address_asked,
+    check_run_code,
+    confirm,
+    open_round_run,
+    parse_address,
+    print_fields,
+    print_json,
+    talk,
+    unlock_key,
 )
-from assay.cli.common import print_json, talk, unlock_key
-from assay.cli.options import KEY, STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.ledger import Amount
+from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, WhoOption, YesOption, with_settings
+from assay.durations import duration
+from assay.protocol.errors import ConfigError, FundsError, UsageError
+from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="A server of text whose every answer can be replayed.")
+if TYPE_CHECKING:
+    from assay.protocol.payments.voucher import PayerDeposit
+    from assay_ledger.bindings.vouchers import VouchersContract
+    from assay_ledger.deployment.vouchers import VoucherTerms
+    from assay_ledger.rounds.run import Run
+
+app = typer.Typer(no_args_is_help=True, help="A server of text, deposits for it, vouchers, and what is redeemed.")
+app.command("start", epilog=serving.EPILOG)(serving.start)
+
+GatewayOption = Annotated[str, typer.Option("--gateway", metavar="ADDRESS", help="The gateway's account.")]
+TokenOption = Annotated[
+    str | None, typer.Option("--token", metavar="ADDRESS", help="Revenue token; the run's first unless given.")
+]
+ContractOption = Annotated[
+    str | None,
+    typer.Option("--contract", metavar="ADDRESS", help="Contract of vouchers; the run's usual one unless given."),
+]
 
 
-@app.callback()
-def gateway() -> None:
-    """Heavy imports happen inside the verb."""
+@app.command("deploy", epilog='Example: assay gateway deploy --json  ->  {"contract", "owners_ppm", "refund_delay"}')
+@with_settings(*RUN, *KEY, "allow_code")
+def deploy(
+    settings: Settings,
+    owners_ppm: Annotated[int, typer.Option("--owners-ppm", min=0, max=1_000_000, help="The owners' part, ppm.")] = (
+        100_000
+    ),
+    refund_delay: Annotated[
+        int, typer.Option("--refund-delay", min=3600, max=90 * 86_400, help="Delay of a refund, in seconds.")
+    ] = (7 * 86_400),
+    as_json: JsonOption = False,
+) -> None:
+    """Create a run's contract of vouchers, or find it; anybody may, and its address proves its code and terms."""
+    from assay_ledger.deployment.vouchers import VoucherTerms, deploy_vouchers
+
+    the_run = open_round_run(settings)
+    check_run_code(the_run, settings)
+    account = unlock_key(settings).account
+    contract = deploy_vouchers(the_run.chain, account, the_run.address, VoucherTerms(owners_ppm, refund_delay))
+    document = {"contract": contract.address, "owners_ppm": owners_ppm, "refund_delay": refund_delay}
+    _print(document, as_json=as_json)
 
 
 @app.command(
-    "start",
-    epilog="Example: assay gateway start --model pulled --key gate --port 0 --json"
-    '  ->  {"url", "model", "signer"}, then serves until Ctrl-C',
+    "deposit", epilog='Example: assay gateway deposit 50 --gateway 0xabc... --yes --json  ->  {"balance", "tx"}'
 )
-@with_settings(*STORED_RUN, *KEY)
-def start(
+@with_settings(*RUN, *KEY, "allow_code")
+def deposit(
     settings: Settings,
-    model: ModelOption = None,
-    generation: GenerationOption = None,
-    recipe: RecipeOption = None,
-    context: ContextOption = None,
-    tier: TierOption = "fixed14",
-    name: Annotated[str, typer.Option("--name", help="What the model is called in requests.")] = "assay",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8090,
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 shows it to the network.")] = "127.0.0.1",
-    rows: Annotated[int, typer.Option("--rows", min=1, max=32, help="Answers that are given at once.")] = 8,
-    waiting: Annotated[int, typer.Option("--waiting", min=1, help="Answers that may wait for their turn.")] = 64,
-    tokens: Annotated[int, typer.Option("--tokens", min=1, max=1 << 16, help="Tokens of an answer at most.")] = 1024,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Seconds that an answer may take.")] = 60.0,
-    rate: Annotated[float, typer.Option("--rate", min=0.01, help="Requests a second of one address.")] = 20.0,
-    _device: DeviceOption = None,
+    amount: Amount,
+    gateway: GatewayOption,
+    payer: Annotated[
+        str | None, typer.Option("--payer", metavar="ADDRESS", help="Whose deposit; your key's unless given.")
+    ] = None,
+    token: TokenOption = None,
+    contract: ContractOption = None,
+    yes: YesOption = False,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Serve /v1/completions and /v1/models by OpenAI's interface until Ctrl-C. Every answer carries a statement signed
-    by --key, which `assay inference verify` draws again. It takes no payment yet: whoever reaches it may ask.
-    """
-    from assay.inference.gateway.app import GatewayTerms
-    from assay.inference.gateway.limits import AskerLimits
-    from assay.inference.gateway.server import serve
-    from assay.inference.statement import NO_RUN
-    from assay.listening import listen
+    """Deposit tokens at a gateway, which takes of them what you sign for and no more."""
+    from assay_ledger.bindings.token import TokenContract
 
-    check_source(settings, model)
-    account = unlock_key(settings).local
-    listener = listen("The gateway", host, port)
-    asked = asked_model(settings, model, recipe, context, tier, generation)
-    terms = GatewayTerms(
-        asked.model,
-        account,
-        name,
-        tokens,
-        seconds,
-        0 if asked.run is None else asked.run.chain_id,
-        NO_RUN if asked.run is None else asked.run.address,
-        AskerLimits(rate=rate, burst=max(1, round(2 * rate))),
+    wei = parse_amount(amount)
+    the_run = open_round_run(settings)
+    check_run_code(the_run, settings)
+    vouchers, terms = _contract(the_run, contract)
+    to, of = Address(parse_address(gateway)), _token(the_run, token)
+    keys = unlock_key(settings)
+    whose = keys.address if payer is None else Address(parse_address(payer))
+    held = the_run.chain.ask(TokenContract(of).balance_of(keys.address))
+    if held < wei:
+        raise FundsError(
+            f"{keys.account.address} holds {tokens(held)} tokens, {tokens(wei)} are to be deposited.",
+            code="TokensShort",
+            remedy="Deposit less, or get tokens first.",
+        )
+    talk.print(
+        f"Deposits {tokens(wei)} tokens of 0x{of.hex()} for 0x{whose.hex()} at the gateway 0x{to.hex()}. Of what it "
+        f"redeems {terms.owners_ppm / 10_000:g} % are the model's owners'; a refund takes "
+        f"{duration(terms.refund_delay)} of chain time."
     )
-    url = f"http://{host}:{listener.getsockname()[1]}/"
+    if dry_run:
+        return
+    confirm(f"Deposit {tokens(wei)} tokens of {keys.account.address}?", yes=yes)
+    # The exact amount is approved, never more: a stolen allowance is worth nothing.
+    the_run.chain.send(keys.account, TokenContract(of).approve(vouchers.address, wei))
+    receipt = the_run.chain.send(keys.account, vouchers.deposit(whose, to, of, wei))
+    balance = the_run.chain.ask(vouchers.deposit_of(whose, to, of)).balance
+    _print({"deposited": wei, "balance": balance, "payer": whose}, receipt, as_json=as_json)
 
-    def ready() -> None:
-        if as_json:
-            print_json({"url": url, "model": "0x" + asked.model.root.hex(), "signer": account.address.lower()})
-        else:
-            typer.echo(url)
-            talk.print("Ctrl-C ends it.")
 
-    serve(terms, listener, rows=rows, waiting=waiting, ready=ready)
+@app.command("refund", epilog='Example: assay gateway refund 50 --gateway 0xabc... --json  ->  {"asked", "not_before"}')
+@with_settings(*RUN, *KEY)
+def refund(
+    settings: Settings,
+    amount: Amount,
+    gateway: GatewayOption,
+    token: TokenOption = None,
+    contract: ContractOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask for a part of your deposit back, in place of what you asked for before; 0 takes the request back.
+
+    `assay gateway withdraw` pays it after the delay, less what the gateway has redeemed by then.
+    """
+    wei = Wei(0) if amount.strip() == "0" else parse_amount(amount)
+    the_run = open_round_run(settings)
+    vouchers, terms = _contract(the_run, contract)
+    to, of = Address(parse_address(gateway)), _token(the_run, token)
+    keys = unlock_key(settings)
+    talk.print(f"{tokens(wei)} tokens can be withdrawn {duration(terms.refund_delay)} of chain time from now.")
+    receipt = the_run.chain.send(keys.account, vouchers.ask_refund(to, of, wei))
+    found = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of))
+    _print({"asked": found.asked, "not_before": found.not_before}, receipt, as_json=as_json)
+
+
+@app.command("withdraw", epilog='Example: assay gateway withdraw --gateway 0xabc... --json  ->  {"withdrawn", "tx"}')
+@with_settings(*RUN, *KEY)
+def withdraw(
+    settings: Settings,
+    gateway: GatewayOption,
+    token: TokenOption = None,
+    contract: ContractOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Pay out what `refund` asked for, once its delay is over."""
+    the_run = open_round_run(settings)
+    vouchers, _ = _contract(the_run, contract)
+    to, of = Address(parse_address(gateway)), _token(the_run, token)
+    keys = unlock_key(settings)
+    asked = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of)).asked
+    receipt = the_run.chain.send(keys.account, vouchers.withdraw(to, of))
+    _print({"withdrawn": asked}, receipt, as_json=as_json)
+
+
+@app.command("show", epilog='Example: assay gateway show --gateway 0xabc... --json  ->  {"balance", "covered", ...}')
+@with_settings(*RUN, "key", "keys_dir")
+def show(
+    settings: Settings,
+    gateway: GatewayOption,
+    who: WhoOption = None,
+    token: TokenOption = None,
+    contract: ContractOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """A payer's deposit at a gateway, and the contract's terms; needs no password."""
+    the_run = open_round_run(settings)
+    vouchers, terms = _contract(the_run, contract)
+    to, of = Address(parse_address(gateway)), _token(the_run, token)
+    payer = address_asked(settings, who)
+    found = the_run.chain.ask(vouchers.deposit_of(payer, to, of))
+    _print(_deposit_document(vouchers, terms, payer, to, of, found), as_json=as_json)
+
+
+@app.command("voucher", epilog="Example: assay gateway voucher 12.5 --gateway 0xabc...  ->  one line, for a request")
+@with_settings(*RUN, *KEY)
+def voucher(
+    settings: Settings,
+    amount: Amount,
+    gateway: GatewayOption,
+    token: TokenOption = None,
+    contract: ContractOption = None,
+) -> None:
+    """Sign a voucher: AMOUNT is what you have paid this gateway in all, this time included."""
+    from assay.protocol.payments.voucher import Voucher, VoucherDomain
+    from assay_ledger.vouchers.signed import sign_voucher
+
+    wei = parse_amount(amount)
+    the_run = open_round_run(settings)
+    vouchers, _ = _contract(the_run, contract)
+    to, of = Address(parse_address(gateway)), _token(the_run, token)
+    keys = unlock_key(settings)
+    covered = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of)).covered
+    if wei > covered:
+        talk.print(f"Your deposit covers {tokens(covered)} tokens in all: a gateway will not take this one.")
+    domain = VoucherDomain(the_run.chain.chain_id, vouchers.address)
+    typer.echo(sign_voucher(keys, Voucher(keys.address, to, of, wei), domain).to_text())
+
+
+@app.command("redeem", epilog='Example: assay gateway redeem --from ./gateway --json  ->  {"vouchers", "paid", ...}')
+@with_settings(*RUN, *KEY)
+def redeem(
+    settings: Settings,
+    folder: Annotated[Path, typer.Option("--from", metavar="DIR", help="Folder of the gateway's vouchers.")],
+    least: Annotated[str, typer.Option("--least", metavar="AMOUNT", help="Redeem nothing worth less in all.")] = "0",
+    as_json: JsonOption = False,
+) -> None:
+    """Redeem the vouchers that a gateway has kept; any key may, and the tokens go to the gateway.
+
+    What is owed to the model's owners is sent on to its revenue.
+    """
+    from assay_ledger.vouchers.kept import read_vouchers
+    from assay_ledger.vouchers.redeeming import due_vouchers, redeem_vouchers, worth_redeeming
+
+    wei = Wei(0) if least.strip() == "0" else parse_amount(least)
+    the_run = open_round_run(settings)
+    domain, kept = read_vouchers(folder)
+    if domain.chain_id != the_run.chain.chain_id:
+        raise ConfigError(
+            f"These vouchers are of chain {domain.chain_id}; the node is of chain {the_run.chain.chain_id}.",
+            code="VouchersOfAnother",
+            remedy="Name a node of that chain.",
+        )
+    vouchers, _ = _contract(the_run, "0x" + domain.contract.hex())
+    account = unlock_key(settings).account
+    due = worth_redeeming(due_vouchers(the_run.chain, vouchers, kept), wei)
+    done = redeem_vouchers(the_run.chain, account, vouchers, due)
+    if done.errors and not done.transactions:
+        raise done.errors[0]
+    for error in done.errors:
+        talk.print(error.explain(), markup=False)
+    sums = {"paid": done.paid, "to_owners": done.to_owners, "sent_on": done.sent_on}
+    document: dict[str, Any] = {"kept": len(kept), "vouchers": done.vouchers}
+    document |= {name: {"0x" + of.hex(): amount for of, amount in found.items()} for name, found in sums.items()}
+    if as_json:
+        print_json(document | {"transactions": done.transactions})
+        return
+    shown = {f"{name} of {of}": tokens(amount) for name in sums for of, amount in document[name].items()}
+    print_fields({"kept": len(kept), "redeemed": done.vouchers, **shown})
+
+
+def _contract(run: Run, named: str | None) -> tuple[VouchersContract, VoucherTerms]:
+    from assay_ledger.deployment.vouchers import check_vouchers
+
+    return check_vouchers(run, None if named is None else Address(parse_address(named)))
+
+
+def _token(run: Run, named: str | None) -> Address:
+    """The token that is meant. Raises UsageError (TokenNotListed)."""
+    listed = run.charter.revenue_tokens
+    chosen = listed[0] if named is None and listed else Address(parse_address(named or ""))
+    if chosen not in listed:
+        raise UsageError(
+            f"0x{chosen.hex()} is no revenue token of this run.", code="TokenNotListed", remedy="See `assay run show`."
+        )
+    return chosen
+
+
+def _deposit_document(
+    vouchers: VouchersContract, terms: VoucherTerms, payer: Address, gateway: Address, token: Address, d: PayerDeposit
+) -> dict[str, Any]:
+    return {
+        "contract": vouchers.address,
+        "owners_ppm": terms.owners_ppm,
+        "refund_delay": terms.refund_delay,
+        "payer": payer,
+        "gateway": gateway,
+        "token": token,
+        "balance": d.balance,
+        "asked": d.asked,
+        "redeemed": d.redeemed,
+        "covered": d.covered,
+        "not_before": d.not_before,
+    }
+
+
+def _print(document: dict[str, Any], receipt: Any = None, *, as_json: bool) -> None:
+    tx = {} if receipt is None else {"tx": receipt["transactionHash"].to_0x_hex()}
+    if as_json:
+        print_json(document | tx)
+        return
+    amounts = ("deposited", "balance", "asked", "redeemed", "covered", "withdrawn")
+    plain = {
+        n: tokens(v) if n in amounts else "0x" + v.hex() if isinstance(v, bytes) else v for n, v in document.items()
+    }
+    print_fields(plain | tx)

@@ -77,6 +77,7 @@ def _add_commands() -> None:
     app.add_typer(key.app, name="key")
     app.add_typer(config.app, name="config")
     app.add_typer(ledger.app, name="ledger")
+    app.add_typer(gateway.app, name="gateway")
     app.add_typer(bundle.app, name="bundle")
     app.add_typer(dispute.app, name="dispute")
     app.add_typer(model.app, name="model")

@@ -65,19 +65,19 @@ def deploy_token(chain: Chain, account: TransactionSigner) -> Address:
 
 def deploy_seed(chain: Chain, account: TransactionSigner) -> Address:
     """The seed source over the chain's own randomness; found, or created once per chain."""
-    return _create2(chain, account, "PrevrandaoSeed", seed_code())
+    return create2(chain, account, "PrevrandaoSeed", seed_code())
 
 
 def deploy_beacon(chain: Chain, account: TransactionSigner, network: DrandNetwork) -> Address:
     """The beacon of a drand network; found, or created once per chain."""
-    return _create2(chain, account, "DrandSeed", beacon_code(network))
+    return create2(chain, account, "DrandSeed", beacon_code(network))
 
 
 def deploy_arbiter(chain: Chain, account: TransactionSigner) -> Address:
     """The leaves and the contract that asks them; stateless, found or created once per chain."""
     for family, name in LEAVES.items():
-        _create2(chain, account, name, leaf_code(family))
-    return _create2(chain, account, "Arbiter", arbiter_code())
+        create2(chain, account, name, leaf_code(family))
+    return create2(chain, account, "Arbiter", arbiter_code())
 
 
 def deploy_run(
@@ -100,7 +100,7 @@ def deploy_run(
         load_artifact(name)  # its absence is an error of its own, not of the deployment
     first_block = chain.head().number
     code = run_deployer_code(charter.run, _arbiter(chain, account, contracts, arbiter), contracts)
-    deployer = RunDeployerContract(_create2(chain, account, "RunDeployer", code))
+    deployer = RunDeployerContract(create2(chain, account, "RunDeployer", code))
     names = ("RunCharter", *contracts.values())
     _create_all(chain, account, deployer, names, lambda c: deployer.create_charter(c, charter))
     return verify_round_wiring(Run(chain, create_address(deployer.address, 1), first_block))
@@ -151,7 +151,7 @@ def verify_round_wiring(run: Run) -> Run:
     return run
 
 
-def _create2(chain: Chain, account: TransactionSigner, name: str, code: bytes) -> Address:
+def create2(chain: Chain, account: TransactionSigner, name: str, code: bytes) -> Address:
     """The contract that this creation code makes, created unless it exists. Raises DeploymentFailed, FactoryMissing."""
     address = create2_address(code)
     if chain.code_at(address):

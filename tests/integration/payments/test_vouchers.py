@@ -9,7 +9,6 @@ import pytest
 from eth_account import Account
 from eth_account.messages import encode_typed_data
 from eth_hash.auto import keccak
-from pyrevm import AccountInfo
 
 from assay.protocol.errors import RejectedError
 from assay.protocol.payments.voucher import Voucher
@@ -214,19 +213,6 @@ def test_a_wallet_that_changes_its_mind_stops_no_batch(stage: VoucherStage, mood
     assert stage.contract.gas < 1_000_000
     stage.behave(Mood.HONEST)
     assert stage.redeem(0, [(WALLET, 300, Fault.NONE)]) == 200
-
-
-def test_an_account_that_takes_on_code_pays_what_its_key_has_signed() -> None:
-    """EIP-7702: an account with a key may have code from one transaction to the next, and that code denies all."""
-    stage = VoucherStage(deployed())
-    stage.deposit(0, 0, 0, 1000)
-    evm = stage.chain.evm.evm
-    stage.behave(Mood.DENIES)
-    info = evm.basic(text(stage.payers[0]))
-    code = stage.chain.wallet.artifact.deployed
-    denying = AccountInfo(nonce=info.nonce, balance=info.balance, code=code)
-    evm.insert_account_info(text(stage.payers[0]), denying)
-    assert stage.redeem(0, [(0, 600, Fault.NONE)], by=1) == 600
 
 
 # --- tokens and terms

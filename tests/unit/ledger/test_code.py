@@ -47,7 +47,7 @@ from tests.harness.rounds.staged import modules_at
 from tests.unit.ledger.test_deploy import real_charter
 
 SHARED = ["TestToken", "PrevrandaoSeed", "DrandSeed", "Arbiter"]
-NAMES = ["RunDeployer", "RunCharter", *SHARED, *ROUND_CONTRACTS.values(), *LEAVES.values()]
+NAMES = ["RunDeployer", "RunCharter", "Vouchers", *SHARED, *ROUND_CONTRACTS.values(), *LEAVES.values()]
 IMPOSTORS = ["EvilVault", "PresetVault", "ReentrantToken"]
 EVERYTHING = ["charter", *ROUND_CONTRACTS, "arbiter", *(f"{family} leaf" for family in LEAVES), "beacon"]
 

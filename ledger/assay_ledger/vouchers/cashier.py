@@ -1,0 +1,82 @@
+"""What a gateway asks of each request that pays: whose voucher, for how much, covered by what, and kept on disk."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from threading import Lock
+from typing import Final
+
+from assay.protocol.errors import RejectedError
+from assay.protocol.payments.voucher import PayerDeposit
+from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.bindings.vouchers import VouchersContract
+from assay_ledger.chain.client import Chain
+from assay_ledger.vouchers.kept import Accepted, KeptVouchers
+from assay_ledger.vouchers.signed import SignedVoucher, check_signature
+
+FRESH_S: Final = 60.0
+"""Seconds for which a deposit is not asked for anew. A request for a refund may stay unseen for so long: what was
+covered at the last look can be redeemed for the whole refund delay, an hour at least."""
+
+REMEMBERED: Final = 4096
+"""Deposits whose last answer is remembered."""
+
+ASKED_AGAIN_S: Final = 1.0
+"""A deposit that did not cover a voucher is asked for again after so long. Attack: vouchers without a deposit, which
+make a gateway ask its node for each."""
+
+
+class Cashier:
+    """Takes vouchers for one gateway; safe for threads. `tokens`: those that it wants to be paid in."""
+
+    def __init__(
+        self,
+        chain: Chain,
+        contract: VouchersContract,
+        kept: KeptVouchers,
+        tokens: Collection[Address],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._chain, self._contract, self._kept = chain, contract, kept
+        self._tokens, self._clock = frozenset(tokens), clock
+        self._seen: OrderedDict[tuple[Address, Address], tuple[float, PayerDeposit]] = OrderedDict()
+        self._lock = Lock()
+
+    def accept(self, signed: SignedVoucher, price: Wei, request: Digest) -> Accepted:
+        """Takes `price` wei for a request; when it returns, what pays for it is on disk.
+
+        Raises RejectedError (VoucherForeign, VoucherUnsigned, TokenNotTaken, VoucherUsed, VoucherTooLow,
+        VoucherUncovered), VouchersNotKept, UnavailableError.
+        """
+        voucher = signed.voucher
+        if voucher.token not in self._tokens:
+            raise RejectedError(
+                f"This gateway takes no payment in 0x{voucher.token.hex()}.",
+                code="TokenNotTaken",
+                remedy="Pay in one of: " + ", ".join(sorted("0x" + token.hex() for token in self._tokens)) + ".",
+            )
+        # Before the chain is asked anything. Attack: unsigned vouchers that keep the node busy.
+        check_signature(signed, self._kept.domain, self._kept.gateway)
+        deposit, age = self._deposit(voucher.token, voucher.payer, FRESH_S)
+        if voucher.amount > deposit.covered and age > ASKED_AGAIN_S:
+            deposit, _ = self._deposit(voucher.token, voucher.payer, ASKED_AGAIN_S)
+        return self._kept.accept(signed, price, request, deposit)
+
+    def _deposit(self, token: Address, payer: Address, fresh_s: float) -> tuple[PayerDeposit, float]:
+        """A payer's deposit as it was asked for last, and how many seconds ago."""
+        now = self._clock()
+        with self._lock:
+            asked_at, deposit = self._seen.get((token, payer), (float("-inf"), PayerDeposit()))
+            if now - asked_at <= fresh_s:
+                self._seen.move_to_end((token, payer))
+                return deposit, now - asked_at
+        deposit = self._chain.ask(self._contract.deposit_of(payer, self._kept.gateway, token))
+        with self._lock:
+            self._seen[token, payer] = (now, deposit)
+            self._seen.move_to_end((token, payer))
+            while len(self._seen) > REMEMBERED:
+                self._seen.popitem(last=False)
+        return deposit, 0.0

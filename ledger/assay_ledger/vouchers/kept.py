@@ -1,0 +1,246 @@
+"""The vouchers that a gateway has accepted: the highest of each payer and token, on disk before an answer leaves.
+
+One SQLite file in a folder that one process has at a time. `accept` returns when its row is synced; those that come
+while the disk is at work share the next sync. Nothing is ever compacted, since there is one row a payer and token, and
+a restart reads nothing. Never restore an old copy of the file: a gateway that lost it begins with none, and what the
+chain says was redeemed is then where each payer begins. Source: docs/adr/0063-vouchers.md.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from assay.protocol.errors import ConfigError, UnavailableError
+from assay.protocol.payments.voucher import PayerDeposit, Voucher, VoucherDomain, check_terms
+from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.store.folder import sync_folder
+from assay_ledger.vouchers.signed import SignedVoucher
+
+FILE: Final = "vouchers.sqlite"
+_LAYOUT: Final = """
+CREATE TABLE IF NOT EXISTS gateway (
+  one INTEGER PRIMARY KEY CHECK (one = 1), chain TEXT NOT NULL, contract BLOB NOT NULL, gateway BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS vouchers (
+  token BLOB, payer BLOB, amount BLOB NOT NULL, signature BLOB NOT NULL, spent BLOB NOT NULL, request BLOB NOT NULL,
+  PRIMARY KEY (token, payer)
+) WITHOUT ROWID;
+"""
+"""Amounts are 32 bytes, big-endian: SQLite's integers have 64 bits."""
+
+
+class VouchersInUse(ConfigError):
+    """Another process keeps vouchers in this folder."""
+
+    remedy = "Stop the other process, or give each gateway a folder of its own."
+
+
+class VouchersOfAnother(ConfigError):
+    """The folder keeps the vouchers of another gateway, contract or chain."""
+
+    remedy = "Name that gateway's folder, or an empty one."
+
+
+class VouchersDamaged(ConfigError):
+    """The disk has altered the file of vouchers."""
+
+    remedy = "Redeem what can be read (`assay gateway redeem`) and move the file away; put no old copy in its place."
+
+
+class VouchersNoFile(ConfigError):
+    """No gateway has kept vouchers in this folder."""
+
+    remedy = "Name the folder of the gateway's vouchers."
+
+
+class VouchersNotKept(UnavailableError):
+    """The disk does not take a voucher; what it pays for may not be served."""
+
+    remedy = "Make room on the disk of the folder; nothing was charged."
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What was accepted, and is on disk. `is_repeat`: this voucher was accepted for this very request before, and pays
+    for nothing else; whoever kept the answer may send it once more."""
+
+    spent: Wei
+    highest: Wei
+    is_repeat: bool
+
+
+@dataclass(slots=True)
+class _Group:
+    """Those that wait for one sync."""
+
+    is_done: bool = False
+    error: Exception | None = None
+
+
+class KeptVouchers:
+    """The accepted vouchers of one gateway; safe for threads.
+
+    Raises VouchersInUse, VouchersOfAnother, VouchersDamaged.
+    """
+
+    def __init__(self, folder: Path, domain: VoucherDomain, gateway: Address) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path = folder / FILE
+        self.domain, self.gateway = domain, gateway
+        self._guard = (folder / f"{FILE}.lock").open("a")
+        try:
+            fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._guard.close()
+            raise VouchersInUse(f"{self.path} is held by another process.") from None
+        self._rows, self._syncs = threading.Lock(), threading.Lock()
+        self._group = _Group()
+        try:
+            self._base = self._open()
+        except sqlite3.DatabaseError as error:
+            self._guard.close()
+            raise VouchersDamaged(f"{self.path} cannot be read: {error}.") from None
+        except ConfigError:
+            self._guard.close()
+            raise
+        sync_folder(folder)
+
+    def _open(self) -> sqlite3.Connection:
+        base = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=1.0)
+        base.execute("PRAGMA journal_mode = WAL")
+        # The log is synced at every commit: what was accepted is there after a loss of power.
+        base.execute("PRAGMA synchronous = FULL")
+        base.executescript(_LAYOUT)
+        mine = (str(self.domain.chain_id), self.domain.contract, self.gateway)
+        base.execute("INSERT OR IGNORE INTO gateway VALUES (1, ?, ?, ?)", mine)
+        found = base.execute("SELECT chain, contract, gateway FROM gateway").fetchone()
+        if found != mine:
+            base.close()
+            raise VouchersOfAnother(
+                f"{self.path} belongs to the gateway 0x{found[2].hex()} at 0x{found[1].hex()}, chain {found[0]}."
+            )
+        return base
+
+    def accept(self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit) -> Accepted:
+        """Charges a price and keeps the voucher; returns once that is on disk. Whose signature it is was checked.
+
+        `request` names what is paid for. Raises RejectedError (VoucherUsed, VoucherTooLow, VoucherUncovered),
+        VouchersNotKept.
+        """
+        voucher = signed.voucher
+        with self._rows:
+            row = self._row(voucher.token, voucher.payer)
+            # Who lost the file begins with what the chain says was used up. Attack: old vouchers once more after that.
+            highest, spent, last = row or (deposit.redeemed, deposit.redeemed, b"")
+            if row and voucher.amount == highest and last == request:
+                return Accepted(spent, highest, True)
+            check_terms(voucher, spent, highest, price, deposit)
+            spent = Wei(spent + price)
+            values = (voucher.token, voucher.payer, _word(voucher.amount), signed.signature, _word(spent), request)
+            group = self._write("INSERT OR REPLACE INTO vouchers VALUES (?, ?, ?, ?, ?, ?)", values)
+        self._sync(group)
+        return Accepted(spent, voucher.amount, False)
+
+    def give_back(self, token: Address, payer: Address, amount: Wei) -> None:
+        """What an answer cost less than was charged for it; on disk with the next voucher, at the latest at the end."""
+        with self._rows:
+            row = self._row(token, payer)
+            if row is None or not 0 < amount <= row[1]:
+                return
+            spent = _word(row[1] - amount)
+            self._write("UPDATE vouchers SET spent = ? WHERE token = ? AND payer = ?", (spent, token, payer))
+
+    def spent(self, token: Address, payer: Address) -> tuple[Wei, Wei] | None:
+        """What a payer has spent, and its highest voucher; None if none was accepted."""
+        with self._rows:
+            row = self._row(token, payer)
+        return None if row is None else (row[1], row[0])
+
+    def __iter__(self) -> Iterator[SignedVoucher]:
+        """The highest voucher of each payer and token, by token and payer."""
+        with self._rows:
+            rows = self._base.execute("SELECT token, payer, amount, signature FROM vouchers ORDER BY token, payer")
+            found = rows.fetchall()
+        yield from (_signed(self.gateway, row) for row in found)
+
+    def close(self) -> None:
+        """Lets another process have the folder; harmless when repeated."""
+        with self._syncs, self._rows, suppress(sqlite3.Error):
+            if self._base.in_transaction:
+                self._base.execute("COMMIT")
+            self._base.close()
+        self._guard.close()
+
+    def _row(self, token: Address, payer: Address) -> tuple[Wei, Wei, bytes] | None:
+        """Highest amount, spent, last request."""
+        wanted = "SELECT amount, spent, request FROM vouchers WHERE token = ? AND payer = ?"
+        row = self._base.execute(wanted, (token, payer)).fetchone()
+        if row is None:
+            return None
+        return Wei(int.from_bytes(row[0], "big")), Wei(int.from_bytes(row[1], "big")), row[2]
+
+    def _write(self, statement: str, values: tuple[bytes, ...]) -> _Group:
+        """Joins the group that is written next. With `_rows` held. Raises VouchersNotKept."""
+        try:
+            if not self._base.in_transaction:
+                self._base.execute("BEGIN IMMEDIATE")
+            self._base.execute(statement, values)
+        except sqlite3.Error as error:
+            # A full disk ends the transaction, and with it what others of the group have written.
+            self._fail(self._group, error)
+            raise VouchersNotKept(f"{self.path} cannot be written: {error}.") from None
+        return self._group
+
+    def _sync(self, group: _Group) -> None:
+        """Returns once a group is on disk; the first of it that comes here writes for all."""
+        with self._syncs:
+            if not group.is_done:
+                with self._rows:
+                    try:
+                        self._base.execute("COMMIT")
+                        self._group, group.is_done = _Group(), True
+                    except sqlite3.Error as error:
+                        self._fail(group, error)
+        if group.error is not None:
+            raise VouchersNotKept(f"{self.path} cannot be written: {group.error}.")
+
+    def _fail(self, group: _Group, error: Exception) -> None:
+        """Nobody of the group was answered, and nothing of it is kept. With `_rows` held."""
+        self._group, group.is_done, group.error = _Group(), True, error
+        with suppress(sqlite3.Error):
+            self._base.execute("ROLLBACK")
+
+
+def read_vouchers(folder: Path) -> tuple[VoucherDomain, list[SignedVoucher]]:
+    """What is kept in a folder, whoever has it: to redeem it harms nobody. Raises VouchersNoFile, VouchersDamaged."""
+    path = folder / FILE
+    if not path.is_file():
+        raise VouchersNoFile(f"There is no {path}.")
+    try:
+        base = sqlite3.connect(path, timeout=5.0)
+        try:
+            chain, contract, gateway = base.execute("SELECT chain, contract, gateway FROM gateway").fetchone()
+            rows = base.execute("SELECT token, payer, amount, signature FROM vouchers ORDER BY token, payer").fetchall()
+        finally:
+            base.close()
+        domain = VoucherDomain(int(chain), Address(contract))
+    except (sqlite3.Error, TypeError, ValueError) as error:
+        raise VouchersDamaged(f"{path} cannot be read: {error}.") from None
+    return domain, [_signed(Address(gateway), row) for row in rows]
+
+
+def _signed(gateway: Address, row: tuple[bytes, bytes, bytes, bytes]) -> SignedVoucher:
+    token, payer, amount, signature = row
+    voucher = Voucher(Address(payer), gateway, Address(token), Wei(int.from_bytes(amount, "big")))
+    return SignedVoucher(voucher, signature)
+
+
+def _word(amount: int) -> bytes:
+    return amount.to_bytes(32, "big")

@@ -1,0 +1,137 @@
+"""Vouchers turned into tokens: in batches, through the account's outbox, and what is the owners' sent on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from assay.protocol.errors import AssayError, RejectedError
+from assay.protocol.payments.voucher import PayerDeposit
+from assay.protocol.types import Address, Wei
+from assay_ledger.bindings.revenue import RevenueContract
+from assay_ledger.bindings.vouchers import GatewayPaid, PayerVoucherFields, VoucherRedeemed, VouchersContract
+from assay_ledger.chain.client import Chain
+from assay_ledger.contract import Call
+from assay_ledger.vouchers.signed import SignedVoucher
+
+if TYPE_CHECKING:
+    from web3.types import TxReceipt
+
+    from assay_ledger.chain.transaction_signer import TransactionSigner
+
+BATCH: Final = 100
+"""Vouchers of one transaction: 3.8 M gas where all of them are their payers' first (docs/gas.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueVoucher:
+    """A voucher that takes something now: `worth` wei. `before`: chain time at which its payer may withdraw, if it has
+    asked to."""
+
+    signed: SignedVoucher
+    worth: Wei
+    before: int | None
+
+
+@dataclass(slots=True)
+class Redeemed:
+    """What became of vouchers: how many were redeemed; by token, wei paid to the gateway, owed to the owners by it, and
+    sent on to the run's revenue; transactions; errors, which leave the rest for the next time."""
+
+    vouchers: int = 0
+    paid: dict[Address, Wei] = field(default_factory=dict)
+    to_owners: dict[Address, Wei] = field(default_factory=dict)
+    sent_on: dict[Address, Wei] = field(default_factory=dict)
+    transactions: list[str] = field(default_factory=list)
+    errors: list[AssayError] = field(default_factory=list)
+
+
+def due_vouchers(chain: Chain, contract: VouchersContract, kept: Iterable[SignedVoucher]) -> list[DueVoucher]:
+    """The vouchers that take something, as the chain is now; those first whose payers may withdraw soonest."""
+    found = []
+    for signed in kept:
+        voucher = signed.voucher
+        deposit: PayerDeposit = chain.ask(contract.deposit_of(voucher.payer, voucher.gateway, voucher.token))
+        worth = Wei(min(voucher.amount - deposit.redeemed, deposit.balance))
+        if worth > 0:
+            found.append(DueVoucher(signed, worth, deposit.not_before if deposit.asked else None))
+    return sorted(found, key=lambda due: (due.before is None, due.before or 0, -due.worth))
+
+
+def worth_redeeming(due: Sequence[DueVoucher], least: Wei) -> Sequence[DueVoucher]:
+    """What a gateway redeems now: everything, once it is worth `least` wei in a token; else of those who may withdraw.
+
+    Who asks this at least four times in a refund delay loses nothing that was covered.
+    """
+    worth: dict[Address, int] = {}
+    for one in due:
+        worth[one.signed.voucher.token] = worth.get(one.signed.voucher.token, 0) + one.worth
+    return [one for one in due if one.before is not None or worth[one.signed.voucher.token] >= least]
+
+
+def redeem_vouchers(
+    chain: Chain,
+    account: TransactionSigner,
+    contract: VouchersContract,
+    due: Sequence[DueVoucher],
+    *,
+    batch: int = BATCH,
+) -> Redeemed:
+    """Redeem vouchers of one gateway, by whoever pays for the gas; the tokens go to the gateway that they name.
+
+    A batch that fails is told of and leaves its vouchers for the next time.
+    """
+    result = Redeemed()
+    calls = list(_calls(contract, due, batch))
+    for call, answer in zip(calls, chain.send_all(account, calls), strict=True):
+        if isinstance(answer, AssayError):
+            # Somebody else has redeemed these vouchers, which pays the gateway as well.
+            if answer.code != "NothingToRedeem":
+                result.errors.append(answer)
+            continue
+        assert call.to == contract.address
+        _count(result, contract, answer)
+    for token in sorted(result.to_owners):
+        _pay_owners(chain, account, contract, token, result)
+    return result
+
+
+def _calls(contract: VouchersContract, due: Sequence[DueVoucher], batch: int) -> Iterable[Call]:
+    for place in sorted({(d.signed.voucher.gateway, d.signed.voucher.token) for d in due}):
+        own = [d.signed for d in due if (d.signed.voucher.gateway, d.signed.voucher.token) == place]
+        for at in range(0, len(own), batch):
+            some = [PayerVoucherFields(s.voucher.payer, s.voucher.amount, s.signature) for s in own[at : at + batch]]
+            yield contract.redeem(*place, some)
+
+
+def _count(result: Redeemed, contract: VouchersContract, receipt: TxReceipt) -> None:
+    result.transactions.append("0x" + bytes(receipt["transactionHash"]).hex())
+    for log in receipt["logs"]:
+        if bytes.fromhex(str(log["address"])[2:]) != contract.address:
+            continue
+        if bytes(log["topics"][0]) == VoucherRedeemed.topic():
+            result.vouchers += 1
+        if bytes(log["topics"][0]) == GatewayPaid.topic():
+            event = GatewayPaid.decode(log)
+            result.paid[event.token] = Wei(result.paid.get(event.token, 0) + event.paid)
+            result.to_owners[event.token] = Wei(result.to_owners.get(event.token, 0) + event.to_owners)
+
+
+def _pay_owners(
+    chain: Chain, account: TransactionSigner, contract: VouchersContract, token: Address, result: Redeemed
+) -> None:
+    """Sends on what is owed to the owners, once it is as much as the run's revenue takes."""
+    revenue = RevenueContract(chain.ask(contract.revenue()))
+    room = chain.ask(revenue.max_total()) - chain.ask(revenue.deposited_of(token))
+    amount = min(chain.ask(contract.owed_of(token)), room)
+    if amount < chain.ask(revenue.min_deposit()):
+        return
+    try:
+        receipt = chain.send(account, contract.pay_owners(token, Wei(amount)))
+    except RejectedError as error:
+        if error.code != "OwedTooLittle":  # else somebody was faster
+            result.errors.append(error)
+        return
+    result.sent_on[token] = Wei(amount)
+    result.transactions.append("0x" + bytes(receipt["transactionHash"]).hex())

@@ -1,0 +1,264 @@
+"""Users deposit, sign and take back; a gateway takes vouchers and redeems them; by commands, on a node."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+
+from assay.protocol.digests import keccak
+from assay.protocol.errors import AssayError, ExitCode
+from assay.protocol.payments.voucher import Voucher, VoucherDomain, owners_part
+from assay.protocol.types import Address, Wei
+from assay_ledger.bindings.token import TokenContract
+from assay_ledger.bindings.vouchers import VouchersContract
+from assay_ledger.chain.client import Chain, address_of
+from assay_ledger.chain.node import Anvil
+from assay_ledger.deployment.deploy import deploy_run, deploy_seed, deploy_token
+from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
+from assay_ledger.deployment.vouchers import TERMS, VoucherTerms, deploy_vouchers, vouchers_place
+from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.run import Run
+from assay_ledger.vouchers.cashier import FRESH_S, Cashier
+from assay_ledger.vouchers.kept import KeptVouchers
+from assay_ledger.vouchers.redeeming import due_vouchers, redeem_vouchers, worth_redeeming
+from assay_ledger.vouchers.signed import SignedVoucher, sign_voucher
+from tests.harness.commands import assay_on
+from tests.harness.contracts.fresh import fresh_artifacts
+from tests.harness.rounds.samples import ETHER, START, mark
+from tests.unit.ledger.test_deploy import real_charter
+
+NAMES = ["RunDeployer", "RunCharter", "TestToken", "PrevrandaoSeed", "DrandSeed", "Arbiter", "Vouchers"]
+PAYERS = 3
+IERC1271 = bytes.fromhex("1626ba7e")
+"""The selector of isValidSignature."""
+
+
+@dataclass
+class PaidRun:
+    """A run, its contract of vouchers, payers with keys on disk and tokens, and a gateway's account."""
+
+    chain: Chain
+    run: Run
+    folder: Path
+    keys: Sequence[LocalAccount]
+    gateway: LocalAccount
+    contract: VouchersContract
+
+    @property
+    def token(self) -> Address:
+        return self.run.charter.token
+
+    @property
+    def domain(self) -> VoucherDomain:
+        return VoucherDomain(self.chain.chain_id, self.contract.address)
+
+    def words(self, who: int, *words: str) -> tuple[str, ...]:
+        """A command of a payer."""
+        named = ("--key", str(self.folder / f"payer-{who}.json"), "--password-file", str(self.folder / "password"))
+        return ("gateway", *words, *named)
+
+    def done(self, *words: str) -> dict[str, Any]:
+        """What a command printed. Fails where it is refused."""
+        result = assay_on(self.run, *words, "--json")
+        assert result.exception is None, (words, result.exception, result.output)
+        return dict(json.loads(result.stdout))
+
+    def refused(self, *words: str) -> AssayError:
+        """The error that a command ends with."""
+        result = assay_on(self.run, *words)
+        assert isinstance(result.exception, AssayError), (words, result.exception, result.output)
+        return result.exception
+
+    def at(self) -> tuple[str, str]:
+        return ("--gateway", self.gateway.address)
+
+    def signed(self, who: int, amount: int) -> SignedVoucher:
+        keys = ActorKeys("payer", self.keys[who])
+        voucher = Voucher(keys.address, address_of(self.gateway), self.token, Wei(amount))
+        return sign_voucher(keys, voucher, self.domain)
+
+    def held(self, who: Address) -> int:
+        return self.chain.ask(TokenContract(self.token).balance_of(who))
+
+
+@pytest.fixture(scope="module")
+def paid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaidRun]:
+    folder = tmp_path_factory.mktemp("paid")
+    names = [*NAMES, *ROUND_CONTRACTS.values(), *LEAVES.values(), "VoucherWallet"]
+    with fresh_artifacts(folder / "artifacts", names), Anvil(genesis_time=START, accounts=PAYERS + 2) as node:
+        chain = Chain(node.url)
+        sponsor, gateway, *payers = (Account.from_key(key) for key in node.dev_keys[: PAYERS + 2])
+        token, beacon = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
+        terms = real_charter(token=token, beacon=beacon, sponsor=address_of(sponsor), revenue_tokens=(token,))
+        run = deploy_run(chain, sponsor, replace(terms, name=mark("paid")))
+        (folder / "password").write_text("secret\n")
+        for number, key in enumerate(payers):
+            chain.send(sponsor, TokenContract(token).mint(address_of(key), Wei(1000 * ETHER)))
+            encrypted = Account.encrypt(key.key, "secret", iterations=1 << 10)
+            (folder / f"payer-{number}.json").write_text(json.dumps(encrypted))
+        contract = VouchersContract(vouchers_place(run.address))
+        yield PaidRun(chain, run, folder, payers, gateway, contract)
+
+
+@pytest.fixture(autouse=True)
+def _as_before(paid: PaidRun) -> Iterator[None]:
+    """Every test begins with the contract deployed and no deposit."""
+    if not paid.chain.code_at(paid.contract.address):
+        made = paid.done(*paid.words(0, "deploy"))
+        terms = {"owners_ppm": TERMS.owners_ppm, "refund_delay": TERMS.refund_delay}
+        assert made == {"contract": "0x" + paid.contract.address.hex(), **terms}
+        # Whoever comes second finds it.
+        assert paid.done(*paid.words(1, "deploy")) == made
+    snapshot = paid.chain.rpc("evm_snapshot")
+    yield
+    paid.chain.rpc("evm_revert", snapshot)
+
+
+def test_a_user_pays_a_gateway_and_the_owners_and_takes_the_rest_back(paid: PaidRun, tmp_path: Path) -> None:
+    """Deposit, voucher, redemption, refund, by commands; nothing is lost to the last unit."""
+    me, gateway = address_of(paid.keys[0]), address_of(paid.gateway)
+    before = paid.held(me)
+    assert paid.done(*paid.words(0, "deposit", "50", *paid.at(), "--yes"))["balance"] == 50 * ETHER
+    line = assay_on(paid.run, *paid.words(0, "voucher", "12.5", *paid.at())).stdout
+    kept = KeptVouchers(tmp_path, paid.domain, gateway)
+    cashier = Cashier(paid.chain, paid.contract, kept, [paid.token])
+    taken = cashier.accept(SignedVoucher.of_text(line.strip()), Wei(12 * ETHER), keccak(b"a question"))
+    assert (taken.spent, taken.highest) == (12 * ETHER, 12 * ETHER + ETHER // 2)
+    # Another pays for the gas, while the gateway's process has the folder.
+    redeemed = paid.done(*paid.words(1, "redeem", "--from", str(tmp_path)))
+    kept.close()
+    part = owners_part(taken.highest, TERMS.owners_ppm)
+    named = "0x" + paid.token.hex()
+    assert redeemed.pop("transactions")
+    assert redeemed == {
+        "kept": 1,
+        "vouchers": 1,
+        "paid": {named: taken.highest - part},
+        "to_owners": {named: part},
+        "sent_on": {named: part},
+    }
+    assert paid.held(gateway) == taken.highest - part
+    assert paid.held(paid.run.modules.revenue) == part
+    assert paid.done(*paid.words(1, "redeem", "--from", str(tmp_path)))["vouchers"] == 0
+    rest = 50 * ETHER - taken.highest
+    asked = paid.done(*paid.words(0, "refund", "37.5", *paid.at()))
+    assert asked["asked"] == rest
+    early = paid.refused(*paid.words(0, "withdraw", *paid.at()))
+    assert (early.code, early.exit_code) == ("RefundTooEarly", ExitCode.REJECTED)
+    paid.chain.rpc("evm_setNextBlockTimestamp", asked["not_before"])
+    paid.chain.rpc("evm_mine")
+    assert paid.done(*paid.words(0, "withdraw", *paid.at()))["withdrawn"] == rest
+    assert paid.held(me) == before - taken.highest
+    assert paid.held(paid.contract.address) == 0
+
+
+def test_a_request_for_a_refund_is_redeemed_first_and_covers_nothing(paid: PaidRun, tmp_path: Path) -> None:
+    now = [0.0]
+    kept = KeptVouchers(tmp_path, paid.domain, address_of(paid.gateway))
+    cashier = Cashier(paid.chain, paid.contract, kept, [paid.token], clock=lambda: now[0])
+    for who in range(PAYERS):
+        paid.done(*paid.words(who, "deposit", "10", *paid.at(), "--yes"))
+        cashier.accept(paid.signed(who, ETHER), Wei(ETHER), keccak(b"first"))
+    paid.done(*paid.words(2, "refund", "10", *paid.at()))
+    # The last look is good for a minute, and what it covered can be redeemed for the whole delay.
+    cashier.accept(paid.signed(2, 2 * ETHER), Wei(ETHER), keccak(b"second"))
+    now[0] = FRESH_S + 1
+    with pytest.raises(AssayError, match="covers") as refused:
+        cashier.accept(paid.signed(2, 3 * ETHER), Wei(ETHER), keccak(b"third"))
+    assert refused.value.code == "VoucherUncovered"
+    due = due_vouchers(paid.chain, paid.contract, kept)
+    assert [one.worth // ETHER for one in due] == [2, 1, 1] and due[0].before is not None
+    assert worth_redeeming(due, Wei(5 * ETHER)) == due[:1]
+    assert list(worth_redeeming(due, Wei(4 * ETHER))) == due
+    kept.close()
+    # In batches; one of them was redeemed by somebody else before, which pays the gateway all the same.
+    first = redeem_vouchers(paid.chain, paid.gateway, paid.contract, due[:1])
+    assert first.vouchers == 1 and not first.errors
+    done = redeem_vouchers(paid.chain, paid.gateway, paid.contract, due, batch=1)
+    assert done.vouchers == 2 and not done.errors
+    assert paid.held(address_of(paid.gateway)) == 4 * ETHER - owners_part(Wei(4 * ETHER), TERMS.owners_ppm)
+
+
+def test_a_gateway_takes_its_own_tokens_and_no_voucher_without_a_deposit(paid: PaidRun, tmp_path: Path) -> None:
+    asked = 0
+
+    class CountedChain(Chain):
+        def ask(self, *args: Any, **more: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            return super().ask(*args, **more)
+
+    kept = KeptVouchers(tmp_path, paid.domain, address_of(paid.gateway))
+    cashier = Cashier(CountedChain(paid.chain.url), paid.contract, kept, [paid.token], clock=lambda: 0.0)
+
+    def code_of(signed: SignedVoucher) -> str:
+        with pytest.raises(AssayError) as refused:
+            cashier.accept(signed, Wei(1), keccak(b"a question"))
+        return refused.value.code
+
+    one = paid.signed(0, ETHER)
+    other = replace(one, voucher=replace(one.voucher, token=Address(b"\x01" * 20)))
+    assert code_of(other) == "TokenNotTaken"
+    assert code_of(replace(one, signature=bytes(65))) == "VoucherUnsigned"
+    assert asked == 0, "what nobody signed costs the node nothing"
+    assert code_of(one) == code_of(one) == "VoucherUncovered"
+    assert asked == 1, "and what is not covered one question a second"
+    kept.close()
+
+
+def test_only_a_contract_of_this_releases_code_is_paid_into(paid: PaidRun) -> None:
+    wallet = paid.chain.deploy(paid.keys[0], "VoucherWallet", paid.keys[0].address)[0]
+    impostor = paid.chain.deploy(paid.keys[0], "Vouchers", paid.run.address, TERMS.owners_ppm, TERMS.refund_delay)[0]
+    for address, code in (
+        (wallet, "UnknownCode"),
+        (impostor, "UnknownCode"),
+        (paid.token, "UnknownCode"),
+        (Address(b"\x01" * 20), "VouchersMissing"),
+    ):
+        words = ("deposit", "1", *paid.at(), "--yes", "--contract", "0x" + address.hex())
+        error = paid.refused(*paid.words(0, *words))
+        assert (error.code, error.exit_code) == (code, ExitCode.REJECTED)
+    other = deploy_vouchers(paid.chain, paid.keys[0], paid.run.address, VoucherTerms(250_000, 3600))
+    shown = paid.done(
+        "gateway", "show", *paid.at(), "--address", paid.keys[0].address, "--contract", _text(other.address)
+    )
+    assert (shown["owners_ppm"], shown["refund_delay"], shown["balance"]) == (250_000, 3600, 0)
+
+
+def test_an_account_that_takes_on_code_pays_what_its_key_has_signed(paid: PaidRun) -> None:
+    """EIP-7702: an account with a key may have code from one transaction to the next, and that code denies all."""
+    me = address_of(paid.keys[0])
+    paid.done(*paid.words(0, "deposit", "10", *paid.at(), "--yes"))
+    wallet = paid.chain.deploy(paid.keys[1], "VoucherWallet", paid.keys[1].address)[0]
+    paid.chain.rpc("anvil_setCode", _text(me), "0xef0100" + wallet.hex())
+    signed = paid.signed(0, 4 * ETHER)
+    denied = IERC1271 + signed.voucher.digest(paid.domain) + (64).to_bytes(32, "big") + (65).to_bytes(32, "big")
+    answer = paid.chain.rpc("eth_call", {"to": _text(me), "data": "0x" + (denied + signed.signature).hex()}, "latest")
+    assert not int(answer[:10], 16), "asked, the code says that nobody signed"
+    done = redeem_vouchers(paid.chain, paid.gateway, paid.contract, due_vouchers(paid.chain, paid.contract, [signed]))
+    assert done.vouchers == 1 and not done.errors
+
+
+def test_what_is_wrong_with_a_command_is_said_before_anything_is_sent(paid: PaidRun, tmp_path: Path) -> None:
+    for words, code, exit_code in (
+        (("deposit", "2000", *paid.at(), "--yes"), "TokensShort", ExitCode.FUNDS),
+        (("deposit", "1", *paid.at()), "ConfirmationNeeded", ExitCode.USAGE),
+        (("deposit", "1", "--gateway", "0x12", "--yes"), "AddressInvalid", ExitCode.USAGE),
+        (("deposit", "1", *paid.at(), "--token", "0x" + "11" * 20, "--yes"), "TokenNotListed", ExitCode.USAGE),
+        (("refund", "1", *paid.at()), "RefundTooLarge", ExitCode.REJECTED),
+        (("withdraw", *paid.at()), "NothingAsked", ExitCode.REJECTED),
+        (("redeem", "--from", str(tmp_path)), "VouchersNoFile", ExitCode.CONFIG),
+    ):
+        error = paid.refused(*paid.words(0, *words))
+        assert (error.code, error.exit_code) == (code, exit_code)
+
+
+def _text(address: Address) -> str:
+    return "0x" + address.hex()

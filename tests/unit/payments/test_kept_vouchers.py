@@ -1,0 +1,238 @@
+"""What a gateway has accepted is on disk before it answers, counts once, and is there after a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from assay.protocol.errors import AssayError, RejectedError
+from assay.protocol.payments.voucher import PayerDeposit, VoucherDomain
+from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.vouchers.kept import (
+    FILE,
+    KeptVouchers,
+    VouchersDamaged,
+    VouchersInUse,
+    VouchersNoFile,
+    VouchersNotKept,
+    VouchersOfAnother,
+    read_vouchers,
+)
+from tests.harness.payments.kept_samples import DOMAIN, FULL, GATEWAY, TOKEN, payer, request, signed
+
+PRICE = Wei(10)
+
+
+def opened(folder: Path) -> KeptVouchers:
+    return KeptVouchers(folder, DOMAIN, GATEWAY)
+
+
+def refused(
+    kept: KeptVouchers, amount: int, price: int = PRICE, deposit: PayerDeposit = FULL, what: Digest | None = None
+) -> str:
+    with pytest.raises(AssayError) as error:
+        kept.accept(signed(0, amount), Wei(price), request(amount) if what is None else what, deposit)
+    return error.value.code
+
+
+def test_a_voucher_pays_once_and_only_higher_ones_follow(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    assert kept.accept(signed(0, 10), PRICE, request("a"), FULL).spent == 10
+    assert refused(kept, 10) == refused(kept, 9) == "VoucherUsed"
+    assert refused(kept, 19) == "VoucherTooLow"
+    assert kept.accept(signed(0, 25), PRICE, request("b"), FULL).spent == 20
+    # What was signed and not spent counts for the next one, which is signed anew all the same.
+    assert kept.accept(signed(0, 30), PRICE, request("c"), FULL).spent == 30
+    assert kept.accept(signed(1, 10), PRICE, request("a"), FULL).spent == 10
+    kept.close()
+
+
+def test_the_log_is_synced_at_every_acceptance(tmp_path: Path) -> None:
+    """A process that is killed leaves what it wrote to the system; a loss of power leaves what was synced."""
+    kept = opened(tmp_path)
+    assert kept._base.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert kept._base.execute("PRAGMA synchronous").fetchone() == (2,)
+    kept.close()
+
+
+def test_the_same_voucher_for_the_same_request_is_known_again_and_charged_once(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    kept.accept(signed(0, 10), PRICE, request("a"), FULL)
+    again = kept.accept(signed(0, 10), PRICE, request("a"), FULL)
+    assert again.is_repeat and again.spent == 10
+    assert refused(kept, 10, what=request("b")) == "VoucherUsed"
+    kept.close()
+
+
+def test_a_voucher_above_its_deposit_is_not_taken(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    asking = PayerDeposit(balance=Wei(100), asked=Wei(60), redeemed=Wei(5))
+    assert refused(kept, 46, deposit=asking) == "VoucherUncovered"
+    assert kept.accept(signed(0, 45), PRICE, request("a"), asking).highest == 45
+    kept.close()
+
+
+def test_what_costs_less_than_was_charged_is_given_back(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    me = payer(0).address
+    kept.accept(signed(0, 10), PRICE, request("a"), FULL)
+    kept.give_back(TOKEN, me, Wei(4))
+    kept.give_back(TOKEN, me, Wei(7))  # more than is left to give back: nothing
+    kept.close()
+    kept = opened(tmp_path)
+    assert kept.spent(TOKEN, me) == (6, 10)
+    assert kept.accept(signed(0, 16), PRICE, request("b"), FULL).spent == 16
+    kept.close()
+
+
+def test_who_lost_the_file_takes_no_voucher_that_the_chain_has_used_up(tmp_path: Path) -> None:
+    redeemed = PayerDeposit(balance=Wei(1000), redeemed=Wei(500))
+    kept = opened(tmp_path)
+    assert refused(kept, 500, deposit=redeemed) == "VoucherUsed"
+    assert refused(kept, 505, deposit=redeemed) == "VoucherTooLow"
+    assert kept.accept(signed(0, 510), PRICE, request("a"), redeemed).spent == 510
+    kept.close()
+
+
+def test_a_folder_is_one_process_and_one_gateways(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    with pytest.raises(VouchersInUse):
+        opened(tmp_path)
+    kept.close()
+    with pytest.raises(VouchersOfAnother):
+        KeptVouchers(tmp_path, VoucherDomain(1, DOMAIN.contract), GATEWAY)
+    with pytest.raises(VouchersOfAnother):
+        KeptVouchers(tmp_path, DOMAIN, Address(b"\x62" * 20))
+    opened(tmp_path).close()
+
+
+def test_what_is_kept_is_read_beside_the_process_that_keeps_it(tmp_path: Path) -> None:
+    with pytest.raises(VouchersNoFile):
+        read_vouchers(tmp_path)
+    kept = opened(tmp_path)
+    wanted = [signed(k, 10 + k) for k in range(3)]
+    for one in wanted:
+        kept.accept(one, PRICE, request(1), FULL)
+    assert sorted(kept, key=repr) == sorted(wanted, key=repr)
+    domain, found = read_vouchers(tmp_path)
+    assert domain == DOMAIN and sorted(found, key=repr) == sorted(wanted, key=repr)
+    kept.close()
+    (tmp_path / FILE).write_bytes(b"no database" * 1000)
+    with pytest.raises(VouchersDamaged):
+        read_vouchers(tmp_path)
+    with pytest.raises(VouchersDamaged):
+        opened(tmp_path)
+
+
+def test_a_full_disk_charges_nobody_of_those_that_waited_together(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    kept.accept(signed(0, 10), PRICE, request("a"), FULL)
+    pages = kept._base.execute("PRAGMA page_count").fetchone()[0]
+    kept._base.execute(f"PRAGMA max_page_count = {pages}")
+    failed = 0
+    for number in range(1, 200):
+        try:
+            kept.accept(signed(number, 10), PRICE, request("a"), FULL)
+        except VouchersNotKept:
+            failed += 1
+            assert kept.spent(TOKEN, payer(number).address) is None
+    assert failed > 0
+    kept._base.execute("PRAGMA max_page_count = 100000")
+    assert kept.accept(signed(199, 10), PRICE, request("a"), FULL).spent == 10
+    kept.close()
+
+
+def test_a_failure_in_the_middle_of_a_group_fails_all_of_it(tmp_path: Path) -> None:
+    """SQLite ends a transaction when the disk is full: who wrote before in it must not be answered by a later one."""
+    kept = opened(tmp_path)
+    first, second = (signed(k, 10).voucher for k in (0, 1))
+    with kept._rows:
+        row = (TOKEN, first.payer, bytes(32), b"", bytes(32), b"")
+        group = kept._write("INSERT OR REPLACE INTO vouchers VALUES (?, ?, ?, ?, ?, ?)", row)
+        kept._base.execute("ROLLBACK")  # as SQLITE_FULL does
+        kept._fail(group, sqlite3.OperationalError("database or disk is full"))
+        row = (TOKEN, second.payer, bytes(32), b"", bytes(32), b"")
+        later = kept._write("INSERT OR REPLACE INTO vouchers VALUES (?, ?, ?, ?, ?, ?)", row)
+    assert later is not group
+    kept._sync(later)
+    with pytest.raises(VouchersNotKept):
+        kept._sync(group)
+    assert kept.spent(TOKEN, first.payer) is None and kept.spent(TOKEN, second.payer) is not None
+    kept.close()
+
+
+def test_many_at_once_are_all_on_disk_and_none_counts_twice(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    work = [(number, amount) for amount in range(10, 60, 10) for number in range(8)] * 2
+
+    def one(job: tuple[int, int]) -> bool:
+        try:
+            return not kept.accept(signed(*job), PRICE, request(os.urandom(8)), FULL).is_repeat
+        except RejectedError:
+            return False
+
+    with ThreadPoolExecutor(8) as pool:
+        taken = [job for job, was in zip(work, pool.map(one, work), strict=True) if was]
+    assert len(taken) == len(set(taken))
+    _, found = read_vouchers(tmp_path)
+    kept.close()
+    assert {one.voucher.payer: one.voucher.amount for one in found} == {payer(k).address: 50 for k in range(8)}
+
+
+@pytest.mark.long
+def test_killed_under_load_it_loses_no_answered_voucher_and_serves_none_twice(tmp_path: Path) -> None:
+    """A process that serves is killed again and again amid its answers; payers send again what had no answer."""
+    amounts = dict.fromkeys(range(6), 0)
+    answered: dict[bytes, int] = defaultdict(int)
+    waits = []
+    for kill in range(6):
+        began = time.monotonic()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.harness.payments.till", str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        waits.append(time.monotonic() - began)
+        sent: dict[str, tuple[int, int]] = {}
+        for step in range(1, 60):
+            for number in amounts:
+                # Every voucher twice, for two requests: only one of them may be served.
+                amount = (kill * 60 + step) * 10
+                for turn in range(2):
+                    name = f"{kill}.{step}.{number}.{turn}"
+                    sent[name] = (number, amount)
+                    process.stdin.write(f"{name} {signed(number, amount).to_text()}\n")
+        process.stdin.flush()
+        for _ in range(80 + 40 * kill):
+            name, _, said = process.stdout.readline().strip().partition(" ")
+            if said.startswith("served"):
+                number, amount = sent[name]
+                me = payer(number).address
+                answered[me] = max(answered[me], amount)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+        # Nothing that was answered is missing.
+        _, found = read_vouchers(tmp_path)
+        kept = {one.voucher.payer: one.voucher.amount for one in found}
+        assert all(kept[me] >= amount for me, amount in answered.items())
+    served = (tmp_path / "served").read_text().splitlines()
+    assert len(served) > 100
+    assert len(served) == len(set(served)), "one voucher bought two answers"
+    # An answer that left is never above what is on disk.
+    last = {one.voucher.payer.hex(): one.voucher.amount for one in found}
+    assert all(int(line.split()[1]) <= last[line.split()[0]] for line in served)
+    print("seconds to start:", [round(wait, 2) for wait in waits])
