@@ -15,6 +15,7 @@ from assay.cli import (
     bench_moments,
     bench_multiplier,
     bench_ulp,
+    bench_vouchers,
 )
 from assay.cli.common import print_json, print_table, talk
 from assay.cli.options import DeviceOption, JsonOption
@@ -38,6 +39,7 @@ app.command("index", epilog=bench_index.EPILOG)(bench_index.index)
 app.command("inference", epilog=bench_inference.EPILOG)(bench_inference.inference)
 app.command("moments", epilog=bench_moments.EPILOG)(bench_moments.moments)
 app.command("multiplier", epilog=bench_multiplier.EPILOG)(bench_multiplier.multiplier)
+app.command("vouchers", epilog=bench_vouchers.EPILOG)(bench_vouchers.vouchers)
 
 
 @app.command(
