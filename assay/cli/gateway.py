@@ -22,8 +22,9 @@ from assay.cli.common import (
 )
 from assay.cli.ledger import Amount
 from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, WhoOption, YesOption, with_settings
+from assay.cli.paying import ContractOption, TokenOption, contract_of, token_of
 from assay.durations import duration
-from assay.protocol.errors import ConfigError, FundsError, UsageError
+from assay.protocol.errors import ConfigError, FundsError
 from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
@@ -31,19 +32,11 @@ if TYPE_CHECKING:
     from assay.protocol.payments.voucher import PayerDeposit
     from assay_ledger.bindings.vouchers import VouchersContract
     from assay_ledger.deployment.vouchers import VoucherTerms
-    from assay_ledger.rounds.run import Run
 
 app = typer.Typer(no_args_is_help=True, help="A server of text, deposits for it, vouchers, and what is redeemed.")
 app.command("start", epilog=serving.EPILOG)(serving.start)
 
 GatewayOption = Annotated[str, typer.Option("--gateway", metavar="ADDRESS", help="The gateway's account.")]
-TokenOption = Annotated[
-    str | None, typer.Option("--token", metavar="ADDRESS", help="Revenue token; the run's first unless given.")
-]
-ContractOption = Annotated[
-    str | None,
-    typer.Option("--contract", metavar="ADDRESS", help="Contract of vouchers; the run's usual one unless given."),
-]
 
 
 @app.command("deploy", epilog='Example: assay gateway deploy --json  ->  {"contract", "owners_ppm", "refund_delay"}')
@@ -92,8 +85,8 @@ def deposit(
     wei = parse_amount(amount)
     the_run = open_round_run(settings)
     check_run_code(the_run, settings)
-    vouchers, terms = _contract(the_run, contract)
-    to, of = Address(parse_address(gateway)), _token(the_run, token)
+    vouchers, terms = contract_of(the_run, contract)
+    to, of = Address(parse_address(gateway)), token_of(the_run, token)
     keys = unlock_key(settings)
     whose = keys.address if payer is None else Address(parse_address(payer))
     held = the_run.chain.ask(TokenContract(of).balance_of(keys.address))
@@ -134,8 +127,8 @@ def refund(
     """
     wei = Wei(0) if amount.strip() == "0" else parse_amount(amount)
     the_run = open_round_run(settings)
-    vouchers, terms = _contract(the_run, contract)
-    to, of = Address(parse_address(gateway)), _token(the_run, token)
+    vouchers, terms = contract_of(the_run, contract)
+    to, of = Address(parse_address(gateway)), token_of(the_run, token)
     keys = unlock_key(settings)
     talk.print(f"{tokens(wei)} tokens can be withdrawn {duration(terms.refund_delay)} of chain time from now.")
     receipt = the_run.chain.send(keys.account, vouchers.ask_refund(to, of, wei))
@@ -154,8 +147,8 @@ def withdraw(
 ) -> None:
     """Pay out what `refund` asked for, once its delay is over."""
     the_run = open_round_run(settings)
-    vouchers, _ = _contract(the_run, contract)
-    to, of = Address(parse_address(gateway)), _token(the_run, token)
+    vouchers, _ = contract_of(the_run, contract)
+    to, of = Address(parse_address(gateway)), token_of(the_run, token)
     keys = unlock_key(settings)
     asked = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of)).asked
     receipt = the_run.chain.send(keys.account, vouchers.withdraw(to, of))
@@ -174,8 +167,8 @@ def show(
 ) -> None:
     """A payer's deposit at a gateway, and the contract's terms; needs no password."""
     the_run = open_round_run(settings)
-    vouchers, terms = _contract(the_run, contract)
-    to, of = Address(parse_address(gateway)), _token(the_run, token)
+    vouchers, terms = contract_of(the_run, contract)
+    to, of = Address(parse_address(gateway)), token_of(the_run, token)
     payer = address_asked(settings, who)
     found = the_run.chain.ask(vouchers.deposit_of(payer, to, of))
     _print(_deposit_document(vouchers, terms, payer, to, of, found), as_json=as_json)
@@ -189,6 +182,7 @@ def voucher(
     gateway: GatewayOption,
     token: TokenOption = None,
     contract: ContractOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Sign a voucher: AMOUNT is what you have paid this gateway in all, this time included."""
     from assay.protocol.payments.voucher import Voucher, VoucherDomain
@@ -196,14 +190,18 @@ def voucher(
 
     wei = parse_amount(amount)
     the_run = open_round_run(settings)
-    vouchers, _ = _contract(the_run, contract)
-    to, of = Address(parse_address(gateway)), _token(the_run, token)
+    vouchers, _ = contract_of(the_run, contract)
+    to, of = Address(parse_address(gateway)), token_of(the_run, token)
     keys = unlock_key(settings)
     covered = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of)).covered
     if wei > covered:
         talk.print(f"Your deposit covers {tokens(covered)} tokens in all: a gateway will not take this one.")
     domain = VoucherDomain(the_run.chain.chain_id, vouchers.address)
-    typer.echo(sign_voucher(keys, Voucher(keys.address, to, of, wei), domain).to_text())
+    line = sign_voucher(keys, Voucher(keys.address, to, of, wei), domain).to_text()
+    if as_json:
+        print_json({"voucher": line, "amount": wei, "covered": covered})
+    else:
+        typer.echo(line)
 
 
 @app.command("redeem", epilog='Example: assay gateway redeem --from ./gateway --json  ->  {"vouchers", "paid", ...}')
@@ -230,7 +228,7 @@ def redeem(
             code="VouchersOfAnother",
             remedy="Name a node of that chain.",
         )
-    vouchers, _ = _contract(the_run, "0x" + domain.contract.hex())
+    vouchers, _ = contract_of(the_run, "0x" + domain.contract.hex())
     account = unlock_key(settings).account
     due = worth_redeeming(due_vouchers(the_run.chain, vouchers, kept), wei)
     done = redeem_vouchers(the_run.chain, account, vouchers, due)
@@ -246,23 +244,6 @@ def redeem(
         return
     shown = {f"{name} of {of}": tokens(amount) for name in sums for of, amount in document[name].items()}
     print_fields({"kept": len(kept), "redeemed": done.vouchers, **shown})
-
-
-def _contract(run: Run, named: str | None) -> tuple[VouchersContract, VoucherTerms]:
-    from assay_ledger.deployment.vouchers import check_vouchers
-
-    return check_vouchers(run, None if named is None else Address(parse_address(named)))
-
-
-def _token(run: Run, named: str | None) -> Address:
-    """The token that is meant. Raises UsageError (TokenNotListed)."""
-    listed = run.charter.revenue_tokens
-    chosen = listed[0] if named is None and listed else Address(parse_address(named or ""))
-    if chosen not in listed:
-        raise UsageError(
-            f"0x{chosen.hex()} is no revenue token of this run.", code="TokenNotListed", remedy="See `assay run show`."
-        )
-    return chosen
 
 
 def _deposit_document(

@@ -82,7 +82,6 @@ def _add_commands() -> None:
     app.add_typer(dispute.app, name="dispute")
     app.add_typer(model.app, name="model")
     app.add_typer(inference.app, name="inference")
-    app.add_typer(gateway.app, name="gateway")
     app.add_typer(program.app, name="program")
     app.add_typer(data.app, name="data")
     app.add_typer(store.app, name="store")
