@@ -14,7 +14,7 @@ FORGE  := $(BIN)/python tools/forge.py
 # Torch's threads and the test workers share the same cores.
 # Nothing is compiled while tests write and rewrite modules; what commands import is compiled before (`test`).
 TEST_ENV := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
-PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --max-worker-restart 0 --durations 15 --durations-min 5
+PYTEST   := $(TEST_ENV) $(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --durations 15 --durations-min 5
 
 # What `make quick` tests: the rules, the house and what runs them, without a chain, a compiler or a captured training.
 # It has 2 minutes of two cores: a file above 5 CPU seconds belongs into NOT_QUICK, or is made faster.

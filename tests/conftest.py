@@ -4,9 +4,11 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 # A loaded machine must not turn a test red: no time limits inside, pytest's own catches what hangs.
 settings.register_profile("assay", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -59,11 +61,26 @@ UNMEASURED = (
 """Tests that walk the same lines thousands of times, where looking on costs twice the time of the test itself. The line
 coverage of the others stands for them."""
 
+OF_PLAYED_DISPUTES = frozenset(f"tests/integration/commands/test_{name}.py" for name in ("bundle", "recompute"))
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(UNMEASURED) or item.get_closest_marker("vectors"):
             item.add_marker(pytest.mark.no_cover)
+
+
+class OnePlayInOneWorker(LoadFileScheduling):
+    """Tests of a file stay in one worker, and so do files that read the same played run: it would be played again."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", 1)[0]
+        return "the played disputes" if file in OF_PLAYED_DISPUTES else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """See OnePlayInOneWorker; other ways to share tests out stay as they are."""
+    return OnePlayInOneWorker(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -65,6 +65,7 @@ def is_spotless(made: WholeRun, view: RunView) -> bool:
     return honest.isdisjoint(convicted | losers)
 
 
+@pytest.mark.long
 def test_a_blind_attestation_is_convicted_at_an_element_of_its_own_key(stage: SharedChain, tmp_path: Path) -> None:
     made = audited(stage, tmp_path, {AuditCheat.BLIND: 3})
     view = made.settle(lambda view: bool(lost_by(made, view, "blind", Side.DEFENDER, ClaimKind.ATTESTATION)))

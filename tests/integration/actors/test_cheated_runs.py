@@ -50,6 +50,7 @@ def pay_of(made: WholeRun, rounds: int) -> int:
     return rounds * (made.run.charter.price + made.run.charter.economics.merge_pay)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_lying_solver_loses_its_lock_to_one_element_and_the_run_goes_on(stage: SharedChain, tmp_path: Path) -> None:
     # One ticket a shift, so that whoever is called is drawn for all; such terms ask for the whole lock as a bounty.

@@ -53,6 +53,7 @@ def lists_of(view: RunView, generation: int) -> tuple[Digest, ...]:
     return () if made is None else (made.parameters, made.momentum)
 
 
+@pytest.mark.long
 def test_every_base_of_five_rounds_is_an_independent_replays(stage: SharedChain, tmp_path: Path) -> None:
     run = new_round_run(stage, tmp_path, small_work())
     for k in range(8):
@@ -132,6 +133,7 @@ def test_long_work_says_how_far_it_is_as_often_as_heartbeats_are_renewed(stage: 
     ]
 
 
+@pytest.mark.long
 def test_who_joins_late_starts_from_the_last_base_alone(stage: SharedChain, tmp_path: Path) -> None:
     run = new_round_run(stage, tmp_path, small_work(), rounds=3)
     for k in range(7):

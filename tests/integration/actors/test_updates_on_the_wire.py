@@ -53,7 +53,7 @@ TYPES = {
     "powersgd": {DType.U16},
     "cocktail": {DType.U8, DType.U16},
 }
-IN_THE_GATE = ("bf16", "int8", "int4", "sparse")
+IN_THE_GATE = ("int8",)
 
 
 class MeteredStore:

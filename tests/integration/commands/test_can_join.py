@@ -33,7 +33,7 @@ def posted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Desk, Any
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The chain is no local one, and nobody is known; the file of those who are."""
-    monkeypatch.setattr(sponsors, "is_local", lambda _: False)
+    monkeypatch.setattr("assay.node.local.is_local", lambda _: False)
     monkeypatch.setattr(sponsors, "remembered_in", lambda: tmp_path / "assay" / "sponsors")
     return tmp_path / "assay" / "sponsors"
 

@@ -144,6 +144,7 @@ def vectors(tmp_path: Path) -> Iterator[Path]:
     yield folder
 
 
+@pytest.mark.long
 def test_every_known_answer_is_met_by_every_implementation_here() -> None:
     tallies = list(check_all(default_vectors()))
     assert {t.implementation for t in tallies} >= {"reference", "torch", "py_ecc"}

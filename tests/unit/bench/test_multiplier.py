@@ -68,6 +68,7 @@ def test_everybody_is_honest_and_every_ticket_on_call() -> None:
     assert cast.shifts == 1 and (cast.audit_percent, cast.reaudit_percent) == (10, 20)
 
 
+@pytest.mark.long
 def test_a_step_alone_is_a_real_one_of_the_preset() -> None:
     found = step_cpu(MultiplierTerms(preset="tiny", steps=2, turns=1))
     assert 0 < found.exact < 1 and 0 < found.eager < 1

@@ -70,6 +70,7 @@ def test_rows_hold_what_was_measured() -> None:
     assert 0 < row.hash_share < 0.5
 
 
+@pytest.mark.long
 def test_steps_are_measured_over_what_a_compiler_makes_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MODELS, "line", line)
     terms = StepTerms(seconds=0.0, with_memory=False)

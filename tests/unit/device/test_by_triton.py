@@ -68,6 +68,7 @@ def test_a_replayed_run_of_other_bytes_is_told(monkeypatch: pytest.MonkeyPatch):
         run(program, X)
 
 
+@pytest.mark.long
 def test_all_that_is_asked_was_rehearsed(monkeypatch: pytest.MonkeyPatch):
     """Where Triton's executor is a GPU's: no executor is made after the rehearsal."""
     seen: list[set[Any]] = []

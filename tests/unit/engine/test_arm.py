@@ -66,6 +66,7 @@ def node_kernels(instruction_set: str) -> Natives:
     return Natives(layout.NodeKernels(emulated("nodes", instruction_set), instruction_set), None)
 
 
+@pytest.mark.long
 def test_the_kernel_s_flags_choose_what_a_processor_has(instruction_set: str):
     flags = library.arm_flags(emulated("canary", instruction_set).getauxval)
     allowed = library.allowed_instruction_sets({}, flags)

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 UNAVAILABLE = tool("sanitize").missing()
 
 
+@pytest.mark.long
 @needs_kernels
 @pytest.mark.skipif(bool(UNAVAILABLE), reason=UNAVAILABLE or "-")
 @pytest.mark.timeout(600)

@@ -16,9 +16,10 @@ ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 
 
-TARGETS = ["90", *(pytest.param(target, marks=pytest.mark.long) for target in ("80", "89", "100", "gfx942"))]
+TARGETS = ["80", "89", "90", "100", "gfx942"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", TARGETS)
 def test_kernels_for_gpus_multiply_integers_and_fuse_flush_and_approximate_nothing(target: str, tmp_path: Path):
     """In a process of its own, without the interpreter, and with a cache of its own."""

@@ -22,6 +22,7 @@ from assay.protocol.types import DType
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 
 
+@pytest.mark.long
 def test_every_reduction_that_is_cut_has_the_bits_of_stock_torch(monkeypatch: pytest.MonkeyPatch):
     """Rows of both signs, of negative numbers alone, of zeros, with NaN, infinities; 301 terms leave a short part."""
     monkeypatch.setattr(reductions, "blocks", lambda elements, terms, columns: (2, 4))
