@@ -83,6 +83,7 @@ ROOMS = (
     "assay.watchdog",
     "assay.conformance",
     "assay.conformance.fuzz",
+    "assay.provenance",
     "assay.explorer",
     "assay.demo",
     "assay.node",

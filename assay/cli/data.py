@@ -12,6 +12,7 @@ from assay.cli.common import print_fields, print_json, talk
 from assay.cli.options import JsonOption
 from assay.cli.progress import progress, written
 from assay.protocol.errors import UsageError
+from assay.sponsor.sponsor_words import MAX_STATED
 
 app = typer.Typer(no_args_is_help=True, help="Texts, tables and images as data for recipes.")
 
@@ -55,6 +56,10 @@ def convert(
     size: Annotated[
         str | None, typer.Option("--size", metavar="HEIGHTxWIDTH", help="Scale images to so many pixels.")
     ] = None,
+    licence: Annotated[
+        str, typer.Option("--licence", metavar="TEXT", help="The sources' licence, for the card: such as CC-BY-4.0.")
+    ] = "",
+    creator: Annotated[str, typer.Option("--creator", metavar="TEXT", help="Who made the sources, for the card.")] = "",
     gray: Annotated[bool, typer.Option("--gray", help="Images of one channel instead of three.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -71,6 +76,8 @@ def convert(
         end=end,
         percent=validation,
         images=ImageForm(None if size is None else _pixels(size), gray),
+        licence=_stated("--licence", licence),
+        creator=_stated("--creator", creator),
     )
     with progress("converting", measure=written(to.absolute())):
         card = converted(sources, to, terms)
@@ -100,6 +107,7 @@ def _show(card: dict[str, Any], *, as_json: bool) -> None:
         print_json(card)
         return
     shown: dict[str, Any] = {"kind": card["kind"], "sources": len(card["sources"])}
+    shown |= {name: card[name] for name in ("licence", "creator") if name in card}
     for part, tensors in card["tensors"].items():
         for name, t in (tensors or {}).items():
             shown[f"{part} {name}"] = f"{t['dtype']} {t['shape']}, root {t['root']}"
@@ -109,6 +117,15 @@ def _show(card: dict[str, Any], *, as_json: bool) -> None:
     if "classes" in card:
         shown["classes"] = ", ".join(card["classes"])
     print_fields(shown)
+
+
+def _stated(option: str, text: str) -> str:
+    """A line of a card. Raises UsageError (BadText)."""
+    if len(text) > MAX_STATED or not text.isprintable():
+        raise UsageError(
+            f"{option} is no line of text.", code="BadText", remedy=f"Give at most {MAX_STATED} printable characters."
+        )
+    return text
 
 
 def _kind(text: str) -> Any:

@@ -37,7 +37,8 @@ def pull(
     """Fetch the weights that stand on chain, check them against their root, and write them under their names.
 
     The file has every name that the module's load_state_dict wants; config.json beside it, where the model has one,
-    lets from_pretrained read the folder; tokenizer.json is the tokenizer that the model was trained with.
+    lets from_pretrained read the folder; tokenizer.json is the tokenizer that the model was trained with. README.md and
+    model-card.json say where the model came from: roots, contributors, audits, disputes, data.
     """
     from assay.cli.weights import (
         fetch_weights,
@@ -48,13 +49,17 @@ def pull(
         write_tokenizer,
         write_weights,
     )
+    from assay.provenance.books import history_of
+    from assay.provenance.document import card_document, told_card
+    from assay.provenance.files import write_card
     from assay.training.rounds import TorchCompute
 
     the_run, store = open_round_run(settings), open_blobs(settings)
     archive = archive_of(the_run, store)
     with progress("fetching the weights", measure=moved(store)):
         names, outline = names_and_outline(archive, store)
-        weights = fetch_weights(archive, sight(the_run, settings), names, TorchCompute(), generation)
+        view, books = history_of(the_run)
+        weights = fetch_weights(archive, view, names, TorchCompute(), generation)
     file = out / "model.safetensors" if out.is_dir() or not out.suffix else out
     write_weights(file, weights, outline)
     first: dict[str, object] = {"file": str(file)}
@@ -63,6 +68,8 @@ def pull(
     if outline.tokenizer:
         first |= {"tokenizer": str(write_tokenizer(file.parent, outline) or "another file stands in its place")}
         first |= {"tokenizer_sha256": tokenizer_digest(outline)}
+    card = card_document(view, books, told_card(store, the_run.address), weights.generation)
+    first |= {name: str(path or "another file stands in its place") for name, path in write_card(file.parent, card)}
     taken = unproven(archive, outline)
     # Nothing on chain says what they are, so nothing here does either.
     first |= {"from_the_card": taken} if taken else {}

@@ -136,6 +136,14 @@ def post(
     ] = None,
     pays: Annotated[bool, typer.Option("--pay", help="Pay solvers as well as crediting shares.")] = False,
     name: Annotated[str, typer.Option(help="Free text that names the run.")] = "assay",
+    data_card: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-card",
+            metavar="FOLDER",
+            help="Folder of `assay data convert` whose licence, creator and sources the run's card names.",
+        ),
+    ] = None,
     start_from: Annotated[
         str | None,
         typer.Option("--start-from", metavar="FILE|DIR|RUN[@GENERATION]", help=STARTS),
@@ -180,6 +188,7 @@ def post(
         escrow=escrow,
         pays=pays,
         name=name,
+        data_card=data_card,
         start_from=start_from,
         resume=resume,
         token=token,

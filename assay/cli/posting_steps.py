@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +24,7 @@ from assay.cli.progress import moved, progress, told_steps
 from assay.cli.starting import check_start, read_wanted
 from assay.durations import duration
 from assay.protocol.errors import UsageError, UserError
-from assay.protocol.types import Address, Wei
+from assay.protocol.types import Address, Digest, Wei
 from assay.settings import Settings
 from assay.sponsor.charters import TOKEN
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from assay.protocol.run.run_charter import RunCharter
     from assay.sponsor.charters import AuditRates, Committee
     from assay.sponsor.preparing import PreparedRounds
+    from assay.sponsor.sponsor_words import SponsorWords
     from assay.sponsor.starting import StartValues
     from assay_ledger.chain.client import Chain
 
@@ -70,6 +72,7 @@ class PostWanted:
     escrow: str | None = None
     pays: bool = False
     name: str = "assay"
+    data_card: Path | None = None
     start_from: str | None = None
     resume: str | None = None
     token: str | None = None
@@ -165,7 +168,9 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
         paid=paid,
     )
     start = read_wanted(wanted.start_from, wanted.resume, chain, blobs)
+    words = _words(wanted, start)
     sponsor, prepared = keys.account, _prepared(wanted, inner_steps, start)
+    prepared = replace(prepared, origin=replace(prepared.origin, words=words))
 
     def ask(charter: RunCharter) -> None:
         escrow = wanted.escrow_for(charter)
@@ -315,6 +320,20 @@ def _inner_steps(wanted: PostWanted) -> int:
     if wanted.recipe is not None:
         return wanted.steps or DEFAULT_STEPS
     return preset_of(wanted.preset or DEFAULT_PRESET).inner_steps
+
+
+def _words(wanted: PostWanted, start: StartValues | None) -> SponsorWords:
+    """What the run's card says beside its names. Raises UserError (NoDataFolder, WordsImplausible)."""
+    from assay.datasets.folder import CARD, read_data_card
+    from assay.sponsor.sponsor_words import SponsorWords, check_words, data_words
+
+    data, folder = None, wanted.data_card
+    if folder is not None:
+        data = data_words(read_data_card(folder), Digest(sha256((folder / CARD).read_bytes()).digest()))
+    tier = DEFAULT_TIER if wanted.recipe is None else wanted.tier or DEFAULT_TIER
+    words = SponsorWords(tier, wanted.update, wanted.merge, None if start is None else start.words, data)
+    check_words(words)
+    return words
 
 
 def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = None) -> PreparedRounds:

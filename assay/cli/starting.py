@@ -75,6 +75,7 @@ def start_of_run(
     from assay.cli.weights import fetch_weights, names_and_outline, standing_generations, whole_file
     from assay.protocol.types import Address
     from assay.sponsor.cards import read_card, read_corpus
+    from assay.sponsor.sponsor_words import StartWords
     from assay.sponsor.starting import StartValues
     from assay.training.rounds import TorchCompute
     from assay_ledger.rounds.run import Run
@@ -92,7 +93,8 @@ def start_of_run(
     letters = "" if card.preset is None else read_corpus(store, card, archive.charter.training.data)[1].vocabulary
     state = "" if weights.is_final else ", which is not final: it may yet be cut"
     source = f"generation {wanted} of run {address}{state}"
-    return StartValues(whole_file(names, weights.specs, weights.tensors, outline), source, momentum, letters)
+    said = StartWords((), chain.chain_id, run.address, wanted, with_momentum)
+    return StartValues(whole_file(names, weights.specs, weights.tensors, outline), source, momentum, letters, said)
 
 
 def newest_final(view: RunView) -> int:

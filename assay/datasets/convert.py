@@ -45,7 +45,7 @@ class DataTerms:
     kind: by the names' endings unless given. fields: of rows; one of text gives a stream, others tensors of examples.
     tokenizer: a file; one of all characters is made unless given. tokenizer_digest: the SHA-256 it must have, in hex.
     end: what is put behind each document, a token's text or characters. percent: of what is held out. images: their
-    form.
+    form. licence, creator: of the sources, as whoever converts them states it; empty: not stated.
     """
 
     kind: SourceKind | None = None
@@ -55,6 +55,8 @@ class DataTerms:
     end: str = ""
     percent: int = 10
     images: ImageForm = AS_THEY_ARE
+    licence: str = ""
+    creator: str = ""
 
 
 def convert(sources: Sequence[Path], folder: Path, terms: DataTerms) -> dict[str, Any]:
@@ -201,6 +203,7 @@ def _card(
     return {
         "format": FORMAT,
         "kind": str(kind),
+        **{name: text for name, text in (("licence", terms.licence), ("creator", terms.creator)) if text},
         "sources": sources,
         "fields": list(terms.fields),
         "tensors": {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Digest
 from assay.sponsor.model_files import ModelFile
+from assay.sponsor.sponsor_words import NO_WORDS, SponsorWords
 from assay.sponsor.validation import CardValidation
 from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.store.blobs import ArtifactStore, get_named
@@ -34,7 +35,7 @@ class ModelOrigin:
     """Where a model comes from, for people: a preset on a text, or a recipe with the names of its parameters.
 
     outline: what a file of the recipe's module holds beside these. validation: its loss on held-out examples. loss: the
-    program of its loss on examples of its own; the validation's, where there is one.
+    program of its loss on examples of its own; the validation's, where there is one. words: what nothing on chain says.
     """
 
     preset: str | None = None
@@ -44,6 +45,7 @@ class ModelOrigin:
     outline: Outline | None = None
     validation: Validation | None = None
     loss: Program | None = None
+    words: SponsorWords = NO_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Card:
     preset, text: the preset and the SHA-256 of the training text (UTF-8), both None where the model is the sponsor's
     own. recipe, names: then what it calls it, and the names of the parameters (running statistics behind them).
     first_block: where to read from. file: what else a file of the model holds. validation: how its loss is found.
-    loss: the root of the program that gives the loss of a few examples.
+    loss: the root of the program that gives the loss of a few examples. words: rules, data and first weights as told.
     """
 
     preset: str | None
@@ -64,6 +66,7 @@ class Card:
     file: ModelFile = NO_MORE
     validation: CardValidation | None = None
     loss: Digest | None = None
+    words: SponsorWords = NO_WORDS
 
     @property
     def model(self) -> str:
@@ -79,6 +82,7 @@ class Card:
             document |= {"recipe": self.recipe, "names": list(self.names)} | self.file.document()
             document |= {} if self.validation is None else {"validation": self.validation.document()}
             document |= {} if self.loss is None else {"loss": self.loss.hex()}
+        document |= {"words": self.words.document()} if self.words != NO_WORDS else {}
         return json.dumps(document).encode()
 
     @classmethod
@@ -86,15 +90,15 @@ class Card:
         """The card in hostile bytes. Raises ValueError when they hold none."""
         try:
             document = parse_json(data, max_bytes=MAX_CARD_BYTES)
-            first = int(document["first_block"])
+            first, said = int(document["first_block"]), SponsorWords.of_document(document.get("words"))
             if "text" in document:
-                card = cls(str(document["preset"]), Digest(bytes.fromhex(document["text"])), first)
+                card = cls(str(document["preset"]), Digest(bytes.fromhex(document["text"])), first, words=said)
             else:
                 names, file = tuple(map(str, document["names"])), ModelFile.of_document(document)
                 validation = CardValidation.of_document(document.get("validation"))
                 loss = Digest(bytes.fromhex(document["loss"])) if "loss" in document else None
-                card = cls(None, None, first, str(document["recipe"]), names, file, validation, loss)
-        except (JsonRefused, KeyError, TypeError, ValueError) as error:
+                card = cls(None, None, first, str(document["recipe"]), names, file, validation, loss, said)
+        except (JsonRefused, AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError("no card") from error
         words = [card.preset or card.recipe or "", *card.names, *card.file.names]
         if len(words) > MAX_NAMES or not all(0 < len(w) <= MAX_NAME and w.isprintable() for w in words):

@@ -64,9 +64,9 @@ def publish_card(store: ArtifactStore, prepared: PostedStart, run: Address, firs
         file = NO_MORE if origin.outline is None else put_outline(store, origin.outline)
         validation = None if origin.validation is None else put_validation(Objects(store), origin.validation)
         loss = None if origin.loss is None else Objects(store).put_program(origin.loss)
-        card = Card(None, None, first_block, origin.recipe, origin.names, file, validation, loss)
+        card = Card(None, None, first_block, origin.recipe, origin.names, file, validation, loss, origin.words)
     else:
-        card = Card(origin.preset, store.put(origin.text), first_block)
+        card = Card(origin.preset, store.put(origin.text), first_block, words=origin.words)
     store.put(card.encode(), f"runs/{run.hex()}/card")
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from assay.protocol.errors import ConfigError, UserError
+from assay.sponsor.sponsor_words import StartWords, files_words
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +41,8 @@ class StartValues:
     source: str
     momentum: Mapping[str, Tensor] = field(default_factory=dict)
     letters: str = ""
+    words: StartWords | None = None
+    """What the run's card says of it."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,9 @@ def read_start(path: Path) -> StartValues:
 
     Raises ConfigError (FileUnreadable).
     """
-    if not path.is_dir():
-        return StartValues(_tensors_of(path), str(path))
-    if (path / WHOLE).exists():
-        return StartValues(_tensors_of(path / WHOLE), str(path / WHOLE))
+    whole = path if not path.is_dir() else path / WHOLE
+    if whole is path or whole.exists():
+        return StartValues(_tensors_of(whole), str(whole), words=files_words([whole]))
     named = _index(path / INDEX)
     found: dict[str, Tensor] = {}
     for file in sorted(set(named.values())):
@@ -77,7 +79,7 @@ def read_start(path: Path) -> StartValues:
     if found.keys() != named.keys():
         name = min(found.keys() ^ named.keys())
         raise _unreadable(path / INDEX, f"index and files do not agree on {name}")
-    return StartValues(found, str(path))
+    return StartValues(found, str(path), words=files_words(path / file for file in set(named.values())))
 
 
 def load_start(module: nn.Module, start: StartValues) -> FittedStart:

@@ -86,6 +86,14 @@ def test_the_order_of_files_and_sources_leaves_no_trace(tmp_path: Path, monkeypa
     assert files_in(tmp_path / "named0") == files_in(tmp_path / "named1")
 
 
+def test_a_card_states_licence_and_creator_where_somebody_does(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("some text, and some more\n" * 20)
+    stated = convert([tmp_path / "a.txt"], tmp_path / "out", DataTerms(licence="CC0-1.0", creator="Ada"))
+    assert (stated["licence"], stated["creator"]) == ("CC0-1.0", "Ada")
+    silent = convert([tmp_path / "a.txt"], tmp_path / "more", DataTerms())
+    assert not {"licence", "creator"} & set(silent) and stated["files"] == silent["files"]
+
+
 def test_the_card_names_sources_files_and_the_data_root(tmp_path: Path) -> None:
     from assay.engine.runtime.values.state_io import root_of
 

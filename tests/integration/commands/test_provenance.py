@@ -1,0 +1,99 @@
+"""Where a model comes from, asked of a run on a real node: its card beside the weights, and what cannot be known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rfc8785
+
+from assay.datasets.convert import DataTerms, convert
+from tests.harness.actors.desk import Desk, open_desk
+
+TEXT = "\n".join(f"{n} times {n} is {n * n}." for n in range(300))
+CREATOR = "<b>Ada</b> | [click](http://evil.example) \U0001f600"
+
+
+@pytest.fixture(scope="module")
+def posted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Desk, Any]]:
+    """A run of a text whose card is stated, and one that starts from a file of its first weights."""
+    folder = tmp_path_factory.mktemp("desk")
+    (folder / "text").write_text(TEXT)
+    convert([folder / "text"], folder / "data", DataTerms(licence="CC-BY-4.0", creator=CREATOR))
+    with open_desk(folder) as desk:
+        words = ("--preset", "tiny", "--seats", "2", "--rounds", "1", "--data", str(folder / "text"))
+        first = desk.post(*words)
+        at = (*desk.at(desk.opened(first)).run_words, *desk.store_words)
+        desk.json("model", "pull", "--out", str(folder / "start.safetensors"), *at)
+        started = ("--start-from", str(folder / "start.safetensors"), "--data-card", str(folder / "data"))
+        document = desk.post(*words, "--update", "int8", "--merge", "median-norm", *started)
+        yield desk.at(desk.opened(document)), document | {"first": first["run"]}
+
+
+def pulled(desk: Desk, folder: Path, *words: str) -> tuple[Any, bytes, bytes]:
+    """What `model pull` says, and the bytes of the two files of the card."""
+    out = str(folder / "model.safetensors")
+    said = desk.json("model", "pull", "--out", out, *(words or desk.run_words), *desk.store_words)
+    return said, (folder / "README.md").read_bytes(), (folder / "model-card.json").read_bytes()
+
+
+def test_two_pulls_write_the_same_card_though_blocks_went_by(posted: tuple[Desk, Any], tmp_path: Path) -> None:
+    desk, document = posted
+    said, *files = pulled(desk, tmp_path)
+    assert (said["readme"], said["card"]) == (str(tmp_path / "README.md"), str(tmp_path / "model-card.json"))
+    desk.stage.chain.rpc("evm_mine")
+    assert pulled(desk, tmp_path)[1:] == tuple(files)
+    card, run = json.loads(files[1]), desk.opened(document)
+    assert rfc8785.dumps(card) == files[1]
+    assert (card["run"], card["weights"]["root"], card["weights"]["status"]) == (
+        document["run"],
+        said["root"],
+        "genesis",
+    )
+    rules = {"tier": "fixed14", "update": "int8", "merge": "median-norm"}
+    assert card["told"] == {"preset": "tiny", "recipe": None} | rules
+    assert 0 < card["block"] < run.chain.head().number
+    text = files[0].decode()
+    assert text.startswith("---\n# Written by assay model pull\n") and f'run: "{document["run"]}"' in text
+
+
+def test_the_card_tells_data_and_first_weights_as_they_were_stated(posted: tuple[Desk, Any], tmp_path: Path) -> None:
+    desk, document = posted
+    _, text, data = pulled(desk, tmp_path)
+    card, start = json.loads(data), (desk.folder / "start.safetensors").read_bytes()
+    terms = desk.opened(document).charter.training
+    assert card["start"] == {
+        "parameters": "0x" + terms.parameters.hex(),
+        "momentum": "0x" + terms.momentum.hex(),
+        "said": {"kind": "files", "files": [{"name": "start.safetensors", "sha256": sha256(start).hexdigest()}]},
+    }
+    stated = card["data"]
+    assert (stated["licence"], stated["creator"], stated["sources"]) == ("CC-BY-4.0", CREATOR, 1)
+    assert stated["root"] == "0x" + terms.data.hex()
+    assert stated["text_sha256"] == sha256(TEXT.encode()).hexdigest()
+    # A hub shows the creator's words, and obeys none of them.
+    assert b"<b>" not in text and b"[click]" not in text and b"http://" not in text
+    assert rb"\[click\]\(http\:\/\/evil\.example\)" in text
+
+
+def test_what_nobody_stated_is_said_to_be_not_stated(posted: tuple[Desk, Any], tmp_path: Path) -> None:
+    desk, document = posted
+    words = (*desk.chain_words, "--run", document["first"])
+    _, text, data = pulled(desk, tmp_path, *words)
+    card = json.loads(data)
+    assert card["start"]["said"] == {"kind": "own"}
+    assert [card["data"][name] for name in ("licence", "creator", "sources")] == ["not stated", "not stated", None]
+    assert b"- licence: not stated" in text and b"No claim was challenged." in text and b"Nobody yet." in text
+
+
+def test_a_file_that_somebody_else_wrote_is_no_card_and_stays(posted: tuple[Desk, Any], tmp_path: Path) -> None:
+    desk, _ = posted
+    (tmp_path / "README.md").write_text("mine")
+    (tmp_path / "model-card.json").write_text("{}")
+    said, *files = pulled(desk, tmp_path)
+    assert said["readme"] == said["card"] == "another file stands in its place"
+    assert files == [b"mine", b"{}"]
