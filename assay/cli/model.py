@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.common import archive_of, open_blobs, open_round_run, print_fields, print_json, print_table, sight
+from assay.cli.model_history import diff, replay
 from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import moved, progress
 from assay.protocol.errors import UnavailableError
@@ -95,6 +96,18 @@ def verify(
         names, outline = names_and_outline(archive, store)
         found = find_weights(archive, sight(the_run, settings), names, file, outline)
     _show({"on_chain": True}, found, as_json=as_json)
+
+
+app.command(
+    "replay",
+    epilog="Example: assay model replay --round 1 --seat 3 --json"
+    '  ->  {"equal": true, "parts": null, "steps", "of_steps", "committed": {...}, "computed": {...}, ...}',
+)(replay)
+app.command(
+    "diff",
+    epilog="Example: assay model diff pulled 3 --json"
+    '  ->  {"equal": false, "a": {"root", ...}, "b": {...}, "tensors": [{"name", "differing", "largest", ...}], ...}',
+)(diff)
 
 
 @app.command(

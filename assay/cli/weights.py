@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -94,9 +95,12 @@ def write_weights(path: Path, weights: Weights, outline: Outline | None = None) 
     if outline is not None and outline.tokenizer:
         more["assay_tokenizer"] = tokenizer_digest(outline)
     data = save(tensors, more)
+    header, rest = _sorted_header(data)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+        with path.open("wb") as file:
+            file.write(header)
+            file.write(rest)
 
 
 def whole_file(
@@ -195,6 +199,17 @@ def _of_preset(store: ArtifactStore, card: Card, data_root: Digest, count: int) 
     shape = GptShape(preset.layers, preset.width, preset.heads, preset.context, len(corpus.vocabulary))
     names = cards.checked_names(tuple(name for name, _ in shape.module().named_parameters()), count)
     return names, Outline(config=gpt_config(shape), tokenizer=Characters(corpus.vocabulary).file)
+
+
+def _sorted_header(data: bytes) -> tuple[bytes, memoryview]:
+    """A safetensors file's length and header with metadata by name, and what is behind: else they are in any order, and
+    two files of one model have two digests."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text, memoryview(data)[end:]
 
 
 def _write_beside(path: Path, data: bytes) -> Path | None:

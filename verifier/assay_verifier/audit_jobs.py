@@ -24,13 +24,13 @@ class AuditJobs:
         self._archive = archive
         self._compute = compute
 
-    def work(self, view: RunView, round_: Round, seat: Seat) -> WorkToReplay:
-        """A commitment from its start; a base that nobody published is merged again."""
+    def work(self, view: RunView, round_: Round, seat: Seat, *, publish: bool = True) -> WorkToReplay:
+        """A commitment from its start; a base that nobody published is merged again, and published if wished."""
         record, parent = view.state.works[round_, seat], view.round_of(round_).parent
         try:
             parameters = self._archive.fetch_parameters(view, parent)
         except UnavailableError:
-            parameters = self._archive.base(view, parent, self._compute)[TrainingList.PARAMETERS]
+            parameters = self._archive.base(view, parent, self._compute, publish=publish)[TrainingList.PARAMETERS]
         lists, steps = self._archive.start(round_, seat, parameters), self._archive.facts.rounds.steps_per_unit
         return WorkToReplay(self._archive.step, lists, record.work.units, steps, self._marks(record))
 

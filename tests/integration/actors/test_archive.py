@@ -10,26 +10,32 @@ from pathlib import Path
 
 import pytest
 
-from assay.protocol.errors import UnavailableError
+from assay.protocol.errors import RejectedError, UnavailableError
+from assay.protocol.program.program import Program
 from assay.protocol.rounds.terms import GenerationStatus
-from assay.protocol.trees.state import TrainingList
+from assay.protocol.trees.state import ListBytes, TrainingList
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.index.computing import StateMismatch
+from assay.provenance.replay import HistoryGone, MarksMissing, ReplayedWork, find_work, replay_work, work_of
+from assay_ledger.index.computing import Compute, RecheckMismatch, StateMismatch
 from assay_ledger.index.publications import Publications
 from assay_ledger.rounds.archive import Archive
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.objects import Objects, root_of_list
-from tests.harness.actors.stage import RoundStageRun, new_round_run
+from assay_solver.cheats import FalseStep, FalseUpdate
+from assay_verifier.audit_jobs import AuditJobs
+from tests.harness.actors.stage import CheatAlone, RoundStageRun, new_round_run
 from tests.harness.actors.world import COMPUTE, SharedChain, small_work
 
 
 @pytest.fixture(scope="module")
 def played(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> RoundStageRun:
-    """Two rounds of eight solvers, merged."""
+    """Two rounds of eight solvers, merged; two of them lie, and nobody audits."""
     made = new_round_run(stage, tmp_path_factory.mktemp("played"), small_work(), rounds=2)
-    for k in range(8):
+    for k in range(6):
         made.solver(f"solver {k}")
+    for cheat in (FalseUpdate(Round(0)), FalseStep(Round(1))):
+        made.solver(cheat.name, CheatAlone, cheat=cheat)
     made.enrol()
     made.begin()
     made.settle(lambda run: run.view.status(2) in (GenerationStatus.MERGED, GenerationStatus.FINAL))
@@ -148,3 +154,128 @@ def test_a_start_is_the_base_s_parameters_zeros_and_scalars_of_its_own(run: Roun
     assert root_of_list(archive.specs(TrainingList.SCALARS), scalars) == archive.scalars_root(Round(1), Seat(2))
     assert archive.scalars_root(Round(1), Seat(2)) != archive.scalars_root(Round(1), Seat(3))
     assert archive.scalars_root(Round(1), Seat(2), 1) != archive.scalars_root(Round(1), Seat(2))
+
+
+# --- a piece of history done again
+
+
+NOWHERE = ("no-seat", "no-round", "huge-round", "huge-seat")
+
+
+def again(
+    run: RoundStageRun, round_: int, seat: int, folder: Path, until: int | None = None, compute: Compute = COMPUTE
+) -> ReplayedWork:
+    """What a stranger's replay of a commitment comes to."""
+    archive, view = stranger(run)
+    record = find_work(view, round_, seat)
+    work = work_of(view, archive, compute, record)
+    return replay_work(record, work, AuditJobs(archive, compute), compute, folder / "replay", until)
+
+
+def seat_of(run: RoundStageRun, name: str) -> int:
+    """The seat that a solver holds."""
+    me = run.players[name].agent.me
+    return next(int(t.seat) for _, t in run.view.tenures_of(me))
+
+
+def test_true_work_is_found_again_root_by_root(run: RoundStageRun, tmp_path: Path) -> None:
+    for round_ in (0, 1):
+        found = again(run, round_, seat_of(run, "solver 2"), tmp_path / str(round_))
+        document = found.document()
+        assert found.equal and document["parts"] is None
+        assert document["computed"] == document["committed"] and None not in document["computed"].values()
+        assert document["steps"] == document["of_steps"] == 2 * found.record.work.units
+
+
+def test_a_false_step_is_placed_in_its_unit_and_nothing_after_it_is_computed(
+    run: RoundStageRun, tmp_path: Path
+) -> None:
+    seat = seat_of(run, "false-step")
+    assert again(run, 0, seat, tmp_path / "0").equal
+    document = again(run, 1, seat, tmp_path / "1").document()
+    assert document["parts"] == {"what": "end", "unit": 2, "first_step": 3, "last_step": 4}
+    assert document["steps"] == 4 and not document["equal"]
+    # Up to the unit before it the work is true.
+    part = again(run, 1, seat, tmp_path / "2", until=1)
+    assert part.equal and part.steps == 2 and part.document()["computed"]["parameters"] is None
+
+
+def test_a_false_update_after_true_steps_is_named_as_such(run: RoundStageRun, tmp_path: Path) -> None:
+    document = again(run, 0, seat_of(run, "false-update"), tmp_path).document()
+    assert document["parts"] == {"what": "update", "unit": None, "first_step": None, "last_step": None}
+    same = [name for name in document["computed"] if document["computed"][name] == document["committed"][name]]
+    assert same == ["state", "parameters", "optimizer", "scalars"]
+
+
+def test_without_marks_the_end_is_compared_and_no_part_of_it(run: RoundStageRun, tmp_path: Path) -> None:
+    seat = seat_of(run, "false-step")
+    archive, view = stranger(run)
+    record = find_work(view, 1, seat)
+    marks = b"".join(archive.objects.marks(record.work.marks, record.work.units))
+    assert lose(run, lambda data: data == marks) == 1
+    document = again(run, 1, seat, tmp_path / "whole").document()
+    assert document["parts"] == {"what": "end", "unit": None, "first_step": None, "last_step": None}
+    assert not document["marks"] and document["steps"] == document["of_steps"]
+    with pytest.raises(MarksMissing):
+        again(run, 1, seat, tmp_path / "part", until=1)
+
+
+def test_a_base_that_is_gone_is_merged_again_and_not_published(run: RoundStageRun, tmp_path: Path) -> None:
+    lose_bases(run)
+    before = {path for path in (run.folder / "store").rglob("*") if path.is_file()}
+    assert again(run, 1, seat_of(run, "solver 2"), tmp_path).equal
+    assert {path for path in (run.folder / "store").rglob("*") if path.is_file()} == before
+
+
+def test_of_a_pruned_store_it_is_said_what_is_gone_and_what_is_left(run: RoundStageRun, tmp_path: Path) -> None:
+    lose_bases(run)
+    assert lose_update(run, 0) >= 1
+    with pytest.raises(HistoryGone, match="Round 1 started from generation 1") as gone:
+        again(run, 1, 2, tmp_path)
+    assert "Rounds that it has the start of: 0" in gone.value.remedy
+    assert again(run, 0, seat_of(run, "solver 2"), tmp_path).equal
+
+
+def test_a_store_that_gives_other_bytes_makes_nobody_a_liar(run: RoundStageRun, tmp_path: Path) -> None:
+    archive, view = stranger(run)
+    largest = max(archive.fetch_parameters(view, 1), key=len)
+    wrong = bytes([largest[0] ^ 1]) + largest[1:]
+    spoilt = 0
+    for path in (run.folder / "store").rglob("*"):
+        if path.is_file() and largest in (data := path.read_bytes()):
+            path.chmod(0o600)
+            path.write_bytes(data.replace(largest, wrong))
+            spoilt += 1
+    # The base is merged again from what counted; without that too, nothing is said of the work.
+    assert spoilt >= 1 and again(run, 1, seat_of(run, "solver 2"), tmp_path).equal
+    assert lose_update(run, 0) >= 1
+    with pytest.raises(HistoryGone):
+        again(run, 1, seat_of(run, "solver 2"), tmp_path / "more")
+
+
+def test_a_machine_whose_kernels_disagree_accuses_nobody(run: RoundStageRun, tmp_path: Path) -> None:
+    class Faulty:
+        """Other kernels find something else."""
+
+        run, trace = COMPUTE.run, COMPUTE.trace
+
+        def recheck(self, program: Program, lists: ListBytes, steps: int) -> ListBytes:
+            found = COMPUTE.recheck(program, lists, steps)
+            return (tuple(bytes([part[0] ^ 1]) + part[1:] for part in found[0]), *found[1:])
+
+    for round_, name in ((1, "false-step"), (0, "false-update")):
+        with pytest.raises(RecheckMismatch):
+            again(run, round_, seat_of(run, name), tmp_path / name, compute=Faulty())
+
+
+@pytest.mark.parametrize(("round_", "seat"), [(0, 8), (2, 0), (10**40, 0), (0, 10**40)], ids=NOWHERE)
+def test_work_that_nobody_did_is_not_replayed(run: RoundStageRun, round_: int, seat: int) -> None:
+    with pytest.raises(RejectedError, match="committed to nothing") as refused:
+        find_work(run.view, round_, seat)
+    assert refused.value.code == "NoSuchWork" and refused.value.remedy
+
+
+def test_a_step_beyond_the_commitment_is_refused(run: RoundStageRun, tmp_path: Path) -> None:
+    with pytest.raises(RejectedError) as refused:
+        again(run, 0, 0, tmp_path, until=10**30)
+    assert refused.value.code == "NoSuchStep"

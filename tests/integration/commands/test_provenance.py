@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 import rfc8785
+from safetensors.torch import load_file, save_file
 
 from assay.datasets.convert import DataTerms, convert
+from assay.protocol.errors import ExitCode
 from tests.harness.actors.desk import Desk, open_desk
 
 TEXT = "\n".join(f"{n} times {n} is {n * n}." for n in range(300))
@@ -45,8 +47,11 @@ def test_two_pulls_write_the_same_card_though_blocks_went_by(posted: tuple[Desk,
     desk, document = posted
     said, *files = pulled(desk, tmp_path)
     assert (said["readme"], said["card"]) == (str(tmp_path / "README.md"), str(tmp_path / "model-card.json"))
-    desk.stage.chain.rpc("evm_mine")
-    assert pulled(desk, tmp_path)[1:] == tuple(files)
+    weights = (tmp_path / "model.safetensors").read_bytes()
+    for _ in range(3):
+        desk.stage.chain.rpc("evm_mine")
+        assert pulled(desk, tmp_path)[1:] == tuple(files)
+        assert (tmp_path / "model.safetensors").read_bytes() == weights
     card, run = json.loads(files[1]), desk.opened(document)
     assert rfc8785.dumps(card) == files[1]
     assert (card["run"], card["weights"]["root"], card["weights"]["status"]) == (
@@ -97,3 +102,32 @@ def test_a_file_that_somebody_else_wrote_is_no_card_and_stays(posted: tuple[Desk
     said, *files = pulled(desk, tmp_path)
     assert said["readme"] == said["card"] == "another file stands in its place"
     assert files == [b"mine", b"{}"]
+
+
+def test_a_replay_of_work_that_nobody_did_is_refused(posted: tuple[Desk, Any]) -> None:
+    desk, _ = posted
+    for words in (("--round", "0", "--seat", "0"), ("--round", str(10**30), "--seat", str(10**30))):
+        refused = desk.refused("model", "replay", *words, *desk.run_words, *desk.store_words)
+        assert refused.code == "NoSuchWork" and "has begun 0 rounds" in refused.remedy
+    assert desk("model", "replay", "--round", "-1", "--seat", "0").exit_code == ExitCode.USAGE
+
+
+def test_two_models_of_a_run_are_compared_by_file_and_by_number(posted: tuple[Desk, Any], tmp_path: Path) -> None:
+    desk, _ = posted
+    pulled(desk, tmp_path)
+    at = (*desk.run_words, *desk.store_words)
+    found = desk.json("model", "diff", str(tmp_path), "0", *at)
+    assert found["equal"] and found["a"]["root"] == found["b"]["root"] == found["a"]["says"]
+    assert found["a"]["sha256"] == found["b"]["sha256"] and found["b"]["generation"] == 0
+    # The card names this file as what the run started from, and it is.
+    started = desk.json("model", "diff", str(desk.folder / "start.safetensors"), "0", *at)
+    assert started["equal"]
+    altered = load_file(tmp_path / "model.safetensors")
+    altered["token.weight"][3, 1] += 0.25
+    save_file(altered, tmp_path / "altered.safetensors")
+    other = desk.json("model", "diff", str(tmp_path / "altered.safetensors"), "0", *at, ends=ExitCode.NO)
+    (differing,) = [t for t in other["tensors"] if not t["equal"]]
+    assert (differing["name"], differing["differing"]) == ("token.weight", 1)
+    assert differing["largest"] == pytest.approx(0.25, rel=1e-5)
+    assert other["a"]["root"] != other["b"]["root"] and other["a"]["says"] is None
+    assert desk.refused("model", "diff", "0", "7", *at).code == "NoSuchModel"
