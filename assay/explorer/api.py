@@ -15,6 +15,7 @@ from assay.explorer.descent import descent_document
 from assay.explorer.documents import Document
 from assay.explorer.explain import explain
 from assay.explorer.losses import Losses, wanted_points
+from assay.explorer.model_documents import model_document
 from assay.explorer.people import actor_document, member_document, money_document, stakes_of
 from assay.explorer.reader import RunReader
 from assay.explorer.search import search
@@ -29,7 +30,6 @@ from assay.explorer.work_documents import (
 )
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest, Round, Seat
-from assay.sponsor.model_cards import model_card
 from assay_ledger.index.records import GameRecord
 
 
@@ -48,10 +48,12 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
         with reader.reading():
             return money_document(reader)
 
-    @router.get("/card", summary="The model card: generations, work that was false, how it was audited")
+    @router.get(
+        "/card", summary="The model card, as `assay model pull` writes it: where the newest generation comes from"
+    )
     def card() -> dict[str, Any]:
         with reader.reading():
-            return model_card(reader.view).to_json()
+            return model_document(reader)
 
     @router.get("/rounds/{number}", summary="A round with everything that was done in it")
     def round_(number: PathNumber) -> dict[str, Any]:

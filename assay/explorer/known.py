@@ -8,6 +8,7 @@ from assay.explorer.names import EventNames, names_in
 from assay.explorer.shelves import Shelves
 from assay.explorer.touched import PageSubject, subjects_in
 from assay.protocol.types import Seat
+from assay.provenance.books import HistoryBooks
 from assay_ledger.chain.client import Head
 from assay_ledger.contract import Event, Logged
 from assay_ledger.rounds.fold import fold
@@ -21,6 +22,7 @@ class KnownRun:
     def __init__(self, run: Run, version: int = 0) -> None:
         self.state = RunState.of(run.facts)
         self.money = Money(run)
+        self.history = HistoryBooks(run)
         self.events = ShownEvents()
         self.names = EventNames()
         self.shelves = Shelves()
@@ -35,6 +37,7 @@ class KnownRun:
         event, transaction = found.event, found.transaction
         fold(self.state, event, time, transaction)
         self.money.on_event(event)
+        self.history.on_event(contract, found)
         made = self.shelves.on_event(event, self.state, transaction)
         number = self.events.add(contract, found, time)
         named = list(names_in(event))

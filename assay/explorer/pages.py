@@ -17,6 +17,7 @@ from assay.explorer.documents import hexed
 from assay.explorer.explain import explain_actor, explain_work
 from assay.explorer.games import game_document
 from assay.explorer.losses import Losses, wanted_points
+from assay.explorer.model_documents import model_document
 from assay.explorer.page_parts import ROWS, PageParts
 from assay.explorer.people import actor_document, actors, member_document, money_document, stakes_of
 from assay.explorer.reader import RunReader
@@ -33,7 +34,6 @@ from assay.explorer.work_documents import (
 )
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Digest, Round, Seat
-from assay.sponsor.model_cards import model_card
 from assay_ledger.agents.waiting import waits
 
 NEWEST = 12
@@ -117,7 +117,7 @@ class Pages(PageParts):
     def card(self, request: Request) -> HTMLResponse:
         """The model card."""
         with self._reader.reading() as reader:
-            return self._page(request, "card.html", card=model_card(reader.view).to_json())
+            return self._page(request, "card.html", card=model_document(reader), shown=ROWS)
 
     def round(self, request: Request, number: PathNumber) -> HTMLResponse:
         """One round."""

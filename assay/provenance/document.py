@@ -54,8 +54,12 @@ def told_card(store: ArtifactStore | None, run: Address) -> ToldCard:
     try:
         return ToldCard(read_card(store, run))
     except UnavailableError as error:
-        # Its message would tell where this reader's store is.
-        return ToldCard(None, f"the store has no readable card of the run ({error.code})")
+        return unread_card(error)
+
+
+def unread_card(error: UnavailableError) -> ToldCard:
+    """What is said where a store has no card; the error's own message would tell where this reader's store is."""
+    return ToldCard(None, f"the store has no readable card of the run ({error.code})")
 
 
 def card_document(view: RunView, books: HistoryBooks, told: ToldCard, generation: int | None = None) -> dict[str, Any]:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 import rfc8785
 from safetensors.torch import load_file, save_file
+from starlette.testclient import TestClient
 
 from assay.datasets.convert import DataTerms, convert
+from assay.explorer.app import make_app
+from assay.explorer.reader import RunReader
 from assay.protocol.errors import ExitCode
+from assay_ledger.store.blobs import open_store
 from tests.harness.actors.desk import Desk, open_desk
 
 TEXT = "\n".join(f"{n} times {n} is {n * n}." for n in range(300))
@@ -131,3 +136,21 @@ def test_two_models_of_a_run_are_compared_by_file_and_by_number(posted: tuple[De
     assert differing["largest"] == pytest.approx(0.25, rel=1e-5)
     assert other["a"]["root"] != other["b"]["root"] and other["a"]["says"] is None
     assert desk.refused("model", "diff", "0", "7", *at).code == "NoSuchModel"
+
+
+def test_the_explorer_shows_the_document_that_a_pull_writes(posted: tuple[Desk, Any], tmp_path: Path) -> None:
+    desk, document = posted
+    _, _, data = pulled(desk, tmp_path)
+    reader = RunReader(desk.opened(document), open_store(desk.folder / "store"))
+    with TestClient(make_app(reader)) as client:
+        assert client.get("/api/v1/card").json() == json.loads(data)
+        page = client.get("/card").text
+    for words in ("CC-BY-4.0", escape(CREATOR), "start.safetensors", "median-norm", "Nobody yet."):
+        assert words in page
+    assert "<b>Ada" not in page
+    # Without a store the chain's part is the same, and the page says what it lacks.
+    with TestClient(make_app(RunReader(desk.opened(document)))) as client:
+        bare = client.get("/api/v1/card").json()
+        assert bare["told"] == {"why": "no store is named"} and bare["data"]["licence"] == "not stated"
+        assert bare["generations"] == json.loads(data)["generations"]
+        assert client.get("/card").status_code == 200
