@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.common import archive_of, open_blobs, open_round_run, print_fields, print_json, print_table, sight
+from assay.cli.common import (
+    archive_of,
+    events_kept,
+    open_blobs,
+    open_round_run,
+    print_fields,
+    print_json,
+    print_table,
+    sight,
+)
 from assay.cli.model_history import diff, replay
 from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import moved, progress
@@ -59,7 +68,7 @@ def pull(
     archive = archive_of(the_run, store)
     with progress("fetching the weights", measure=moved(store)):
         names, outline = names_and_outline(archive, store)
-        view, books = history_of(the_run)
+        view, books = history_of(the_run, events_kept(settings))
         weights = fetch_weights(archive, view, names, TorchCompute(), generation)
     file = out / "model.safetensors" if out.is_dir() or not out.suffix else out
     write_weights(file, weights, outline)

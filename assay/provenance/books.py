@@ -10,7 +10,7 @@ from assay_ledger.bindings import grants, payments, shares, tickets
 from assay_ledger.bindings.generations import RootBacked, RootOpened
 from assay_ledger.bindings.grouped_generations import NodeOpened
 from assay_ledger.contract import Event, Logged
-from assay_ledger.rounds.index import RunIndex
+from assay_ledger.rounds.index import ReadsEvents, RunIndex
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
 
@@ -62,12 +62,15 @@ class HistoryBooks:
         return {who: held for who, held in found.items() if any(who) and who not in self._modules}
 
 
-def history_of(run: Run) -> tuple[RunView, HistoryBooks]:
-    """A run at its newest block as somebody sees it who takes no part, and its books. Raises UnavailableError."""
+def history_of(run: Run, keeps: ReadsEvents | None = None) -> tuple[RunView, HistoryBooks]:
+    """A run at its newest block as somebody sees it who takes no part, and its books.
+
+    keeps: where an explorer of this machine may have kept all of its events. Raises UnavailableError.
+    """
     from assay.protocol.run.claims import NO_ADDRESS
 
     books = HistoryBooks(run)
-    index = RunIndex(run, [books.on_event], run.all_contracts(), books.clear)
+    index = RunIndex(run, [books.on_event], run.all_contracts(), books.clear, keeps)
     try:
         return RunView(run.charter, run.facts, NO_ADDRESS, index.sync()), books
     finally:

@@ -18,6 +18,9 @@ from assay.datasets.convert import DataTerms, convert
 from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
 from assay.protocol.errors import ExitCode
+from assay.provenance.books import history_of
+from assay.provenance.document import NO_STORE, card_document
+from assay_ledger.rounds.index import KeepsEvents, ReadsEvents
 from assay_ledger.store.blobs import open_store
 from tests.harness.actors.desk import Desk, open_desk
 
@@ -154,3 +157,17 @@ def test_the_explorer_shows_the_document_that_a_pull_writes(posted: tuple[Desk, 
         assert bare["told"] == {"why": "no store is named"} and bare["data"]["licence"] == "not stated"
         assert bare["generations"] == json.loads(data)["generations"]
         assert client.get("/card").status_code == 200
+
+
+def test_a_history_read_from_what_an_explorer_keeps_is_the_chain_s(posted: tuple[Desk, Any], tmp_path: Path) -> None:
+    desk, document = posted
+    run, url = desk.opened(document), f"sqlite:///{tmp_path / 'events.sqlite'}"
+    reader = RunReader(run, keeps=KeepsEvents(url, "explorer"))
+    with reader.reading():
+        wanted = card_document(reader.view, reader.known.history, NO_STORE)
+    reader.close()
+    view, books = history_of(run, ReadsEvents((url,)))
+    assert card_document(view, books, NO_STORE) == wanted and wanted["block"] > 0
+    # Rows of another run, or none, are no history of this one.
+    view, books = history_of(run, ReadsEvents((f"sqlite:///{tmp_path / 'none.sqlite'}",)))
+    assert card_document(view, books, NO_STORE) == wanted
