@@ -5,8 +5,10 @@ Shapes: B rows, T tokens of a window or prompt, S places of a cache, L blocks, N
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Final
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +23,10 @@ from assay.protocol.program.program import Program
 from assay.training.model import CharacterGPT
 from assay.training.recipes.evaluation import resting
 from assay.training.state import TensorLists
+
+_ALONE: Final = threading.RLock()
+"""One capture at a time: a module that another thread makes draws PyTorch's random numbers, which a capture takes for
+its own function's doing and refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +67,21 @@ class _Forward:
 
 def window_program(shape: GptShape, precision: Precision = FIXED14, *, rows: int = 1) -> Program:
     """(parameters, (tokens i32 [B, W], length i32 [B])) to ((logits f32 [B, V])), for a preset's model."""
-    return _cached(WindowLogits(shape.module()), shape, precision, _tokens(rows, shape.context))
+    with _ALONE:
+        return _cached(WindowLogits(shape.module()), shape, precision, _tokens(rows, shape.context))
 
 
 def prompt_program(shape: GptShape, tokens: int, precision: Precision = FIXED14, *, rows: int = 1) -> Program:
     """The same for T tokens, at most the context, to ((logits), (cache f32 [B, L, 2, N, T, D]))."""
-    return _cached(PromptLogits(shape.module()), shape, precision, _tokens(rows, tokens))
+    with _ALONE:
+        return _cached(PromptLogits(shape.module()), shape, precision, _tokens(rows, tokens))
 
 
 def next_program(shape: GptShape, precision: Precision = FIXED14, *, rows: int = 1) -> Program:
     """(parameters, (token i32 [B], position i32 [B]), (cache)) to ((logits), (keys and values f32 [B, L, 2, N, D]))."""
     zeros = torch.zeros(rows, dtype=torch.int32)
-    return _cached(NextLogits(shape.module()), shape, precision, [zeros, zeros], [shape.cache(rows)])
+    with _ALONE:
+        return _cached(NextLogits(shape.module()), shape, precision, [zeros, zeros], [shape.cache(rows)])
 
 
 def own_window_program(module: nn.Module, context: int, precision: Precision = FIXED14, *, rows: int = 1) -> Program:
@@ -80,7 +89,8 @@ def own_window_program(module: nn.Module, context: int, precision: Precision = F
     names = [name for name, _ in module.named_parameters()]
     parameters = [p.detach() for _, p in module.named_parameters()]
     function = _Forward(WindowLogits(module), names)
-    return capture(function, [parameters, _tokens(rows, context)], precision).program
+    with _ALONE:
+        return capture(function, [parameters, _tokens(rows, context)], precision).program
 
 
 def _tokens(rows: int, count: int) -> list[Tensor]:
