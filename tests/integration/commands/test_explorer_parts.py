@@ -138,7 +138,7 @@ def test_what_contracts_declare_is_explained_in_their_words_and_nothing_else(com
 
 def test_every_contract_that_a_run_deploys_explains_what_it_throws() -> None:
     deployed = set(ROUND_CONTRACTS.values())
-    around = {"RunDeployer", "RunCharter", "GroupedGenerations", "DrandSeed", "PrevrandaoSeed"}
+    around = {"RunDeployer", "RunCharter", "GroupedGenerations", "DrandSeed", "PrevrandaoSeed", "Vouchers"}
     assert deployed | around | {"TestToken"} == set(natspec.CONTRACTS)
 
 
