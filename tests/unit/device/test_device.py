@@ -19,6 +19,7 @@ NEEDED_ELSEWHERE = {
     "assay.bench.index_events": "eth_abi",
     "assay.bench.multiplier": "eth_utils",
     "assay.bench.plot": "numpy",
+    "assay.bench.vouchers": "eth_account",
 }
 """What needs the contracts, a chain or a picture, and the first package that it misses."""
 
