@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import mmap
 import random
 import types
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import structlog
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -20,6 +22,7 @@ from torch.nn import functional as F
 from assay.engine.compiler.capture import capture
 from assay.engine.compiler.lowering.registry import FIXED22
 from assay.engine.runtime.executor import Executor
+from assay.observing import logs
 from assay.protocol.errors import UserError
 from assay.training.recipes.recipe import Recipe, RecipeStep
 from assay.training.state import Scalars
@@ -282,8 +285,29 @@ def test_wrappers_and_lazy_parameters_are_refused_with_what_to_give_instead():
         assert words in caught.value.explain()
 
 
-def test_a_log_may_date_its_records():
-    attempt(recipe_of(inputs.logs))
+@pytest.mark.parametrize("form", [None, logs.PLAIN, logs.JSON])
+def test_a_log_may_date_its_records(form: str | None):
+    written: list[str] = []
+    before = logs.is_json(), list(logging.getLogger().handlers)
+    try:
+        if form is not None:
+            logs.configure(form, written.append)
+        attempt(recipe_of(inputs.logs))
+        assert form is None or written, "the step's records reach our own log"
+    finally:
+        logs.configure(logs.JSON if before[0] else logs.PLAIN, lambda _: None)
+        logging.getLogger().handlers[:] = before[1]
+
+
+def test_who_has_a_log_s_clock_read_for_itself_is_refused_at_its_own_line():
+    def dated(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        told = structlog.processors.TimeStamper(fmt=None)(None, "", {})
+        return F.cross_entropy(module(x), y) * told["timestamp"]
+
+    with pytest.raises(UserError) as caught:
+        attempt(recipe_of(dated))
+    assert caught.value.code == "HiddenInput"
+    assert Path(__file__).name in caught.value.message
 
 
 def test_a_schedule_that_counts_or_draws_is_refused():

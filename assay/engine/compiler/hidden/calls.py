@@ -24,6 +24,8 @@ _DRAWS: Final = frozenset({"random", "getrandbits", "seed"})
 _INPUT: Final = frozenset({"open", "input"})
 _BELOW_TORCH: Final = frozenset({"numpy", "sympy", "mpmath"})
 """Packages that PyTorch itself calls while it traces."""
+_DATES_RECORDS: Final = "structlog"
+"""Our own log is written by it: who calls it, not it, is answered for, as by Python's own modules."""
 _FROM_PIPES: Final = frozenset({"read", "pread", "readv", "lseek"})
 _OF: Final = {"time": _CLOCKS, "posix": _ENTROPY | _FROM_PIPES, "builtins": _INPUT, "_io": _INPUT, "io": _INPUT}
 _TAKEN_FROM: Final = {
@@ -106,12 +108,12 @@ def forbidden_calls(enter: Callable[[CodeType, dict[str, Any]], None]) -> Iterat
 
 
 def _user_of(frame: FrameType | None) -> FrameType | None:
-    """The frame of the user's that a call comes from through Python's own or NumPy's; None if there is none.
+    """The frame of the user's that a call comes from through Python's own, NumPy's or structlog's; None without one.
 
     A log's own look at the clock is nobody's: its record goes to handlers. What a handler of the user's asks is theirs.
     """
     caller = frame
-    while caller is not None and _is_python_itself(caller):
+    while caller is not None and (_is_python_itself(caller) or _root_of(caller) == _DATES_RECORDS):
         if caller.f_globals.get("__name__") == "logging":
             return None
         caller = caller.f_back
@@ -131,5 +133,9 @@ def _is_beside(frame: FrameType | None) -> bool:
 
 
 def _is_python_itself(frame: FrameType) -> bool:
-    root = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    root = _root_of(frame)
     return root in STDLIB or root in _BELOW_TORCH
+
+
+def _root_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
