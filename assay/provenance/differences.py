@@ -96,7 +96,7 @@ def sha256_of(path: Path) -> str:
 
 
 def root_in_order(path: Path, names: Sequence[str], specs: Sequence[TensorSpec]) -> Digest | None:
-    """The list root of a file's tensors in a run's order; None for a file that does not have all of them so.
+    """The list root of a file's tensors in a run's order; None for a file without all of them, value by value.
 
     Raises ConfigError (FileUnreadable).
     """
@@ -111,7 +111,11 @@ def root_in_order(path: Path, names: Sequence[str], specs: Sequence[TensorSpec])
             if t is None or tuple(t.shape) != spec.dims:
                 return None
             # A file holds int32 counts as int64 where the module has them so.
-            roots.append(tensor_root(spec, raw_bytes(t.to(TORCH[spec.dtype]))))
+            cast = t.to(TORCH[spec.dtype])
+            # Attack: other values that a cast wraps or rounds to those of the run, and its root beside them.
+            if raw_bytes(cast.to(t.dtype)) != raw_bytes(t):
+                return None
+            roots.append(tensor_root(spec, raw_bytes(cast)))
     return list_root(roots)
 
 

@@ -104,6 +104,25 @@ def test_the_root_of_a_file_is_that_of_its_tensors_in_the_run_s_order(tmp_path: 
 
 
 @pytest.mark.parametrize(
+    ("of_the_run", "held", "same"),
+    [
+        (torch.tensor([7], dtype=torch.int32), torch.tensor([7]), True),
+        (torch.tensor([7], dtype=torch.int32), torch.tensor([7 + (1 << 32)]), False),
+        (torch.tensor([1.0]), torch.tensor([1.0], dtype=torch.float64), True),
+        (torch.tensor([1.0]), torch.tensor([1.0 + 2.0**-40], dtype=torch.float64), False),
+    ],
+    ids=["a-wide-count", "one-that-wraps", "a-wide-number", "one-that-is-rounded"],
+)
+def test_a_root_is_said_of_the_values_that_a_file_holds(
+    tmp_path: Path, of_the_run: Tensor, held: Tensor, same: bool
+) -> None:
+    save_file({"t": held}, tmp_path / "a")
+    found = root_in_order(tmp_path / "a", ["t"], [spec_of(of_the_run)])
+    (data,) = to_lists_of_bytes([[of_the_run]])
+    assert found == (root_of_list([spec_of(of_the_run)], data) if same else None)
+
+
+@pytest.mark.parametrize(
     "data",
     [b"", b"\xff" * 64, (1 << 62).to_bytes(8, "little"), b"\x02" + bytes(7) + b"{]", b"\x08" + bytes(7) + b"[" * 8],
     ids=["empty", "noise", "huge-header", "no-json", "brackets"],
