@@ -78,6 +78,7 @@ class OnePlayInOneWorker(LoadFileScheduling):
         return "the played disputes" if file in OF_PLAYED_DISPUTES else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """See OnePlayInOneWorker; other ways to share tests out stay as they are."""
     return OnePlayInOneWorker(config, log) if config.getvalue("dist") == "loadfile" else None
