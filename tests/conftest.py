@@ -1,6 +1,7 @@
 """Shared by all tests: the number of vectors, skips that fail on demand, and counts at the end."""
 
 import contextlib
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -30,6 +31,14 @@ with contextlib.suppress(ValueError):  # not the main thread: then the parent pr
 def _no_device_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """`--device` is in force for a whole process, of which a test is a part."""
     monkeypatch.setenv("ASSAY_DEVICE", "")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _log_as_at_first() -> None:
+    """A command that an earlier module ran in this process has configured its log, and would be listened to here."""
+    root = logging.getLogger()
+    root.handlers[:] = [h for h in root.handlers if type(h).__module__ != "assay.observing.logs"]
+    logging.getLogger("assay").setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="module")
