@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Final, cast
 
+from assay.amounts import TEST_MONEY
 from assay.protocol.digests import keccak, program_digest
 from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.errors import UnavailableError
@@ -82,7 +83,7 @@ class ImaginedRun(Run):
         )
         self.run_id = self.charter.run
         self.modules = RunModules(**{name: _address(name) for name in RunModules.__slots__})
-        self.facts = RunFacts.of(CHAIN_ID, self.address, self.charter, PREVRANDAO_TIMES)
+        self.facts = RunFacts.of(CHAIN_ID, self.address, self.charter, PREVRANDAO_TIMES, TEST_MONEY)
 
 
 class _NoNode:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, Final, cast
 
+from assay.amounts import TEST_MONEY
 from assay.bench.goodput import GoodputTerms
 from assay.bench.goodput_model import round_terms
 from assay.protocol.digests import ZERO, keccak
@@ -43,7 +44,8 @@ def facts() -> RunFacts:
     """The terms of a run whose node tells these events."""
     terms = round_terms(GoodputTerms(seats=SEATS, rounds=1 << 20))
     audits = DutyTerms(START, ROUND_S, 60, 4, 4_000_000, 4_000_000, Wei(1))
-    return RunFacts(CHAIN, ADDRESS, keccak(b"run"), terms, audits, TicketTerms(Wei(100), 2 * ROUND_S, 1), DRAND)
+    all_terms = (terms, audits, TicketTerms(Wei(100), 2 * ROUND_S, 1))
+    return RunFacts(CHAIN, ADDRESS, keccak(b"run"), *all_terms, DRAND, TEST_MONEY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from assay.amounts import Currency
 from assay.protocol.digests import state_digest
 from assay.protocol.errors import refuse
 from assay.protocol.rounds.duty_types import DutyTerms
@@ -55,12 +56,14 @@ class RunFacts:
     duties: DutyTerms
     tickets: TicketTerms
     beacon: BeaconTimes
+    currency: Currency
+    """How amounts of its token are written, as the token said when the run was opened here."""
 
     @staticmethod
-    def of(chain_id: int, address: Address, charter: RunCharter, beacon: BeaconTimes) -> RunFacts:
+    def of(chain_id: int, address: Address, charter: RunCharter, beacon: BeaconTimes, currency: Currency) -> RunFacts:
         """Those of a charter."""
         terms = round_terms(charter), duty_terms(charter), ticket_terms(charter)
-        return RunFacts(chain_id, address, charter.run, *terms, beacon)
+        return RunFacts(chain_id, address, charter.run, *terms, beacon, currency)
 
     @property
     def genesis(self) -> Digest:

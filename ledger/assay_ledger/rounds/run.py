@@ -5,8 +5,11 @@ The address of the charter names a run; everything else follows from it. Source:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 
+from assay.amounts import UNKNOWN_MONEY, Currency
 from assay.protocol.errors import RejectedError
 from assay.protocol.run.run_charter import RunCharter, RunModules
 from assay.protocol.types import Address, Digest
@@ -32,6 +35,7 @@ from assay_ledger.bindings.vault import VaultContract
 from assay_ledger.chain.client import Chain
 from assay_ledger.contract import Contract
 from assay_ledger.index.games import Games
+from assay_ledger.rounds.currencies import read_currency
 from assay_ledger.rounds.facts import PREVRANDAO_TIMES, BeaconTimes, RunFacts
 
 
@@ -40,6 +44,9 @@ class Run:
 
     `first_block`: none of its events lies in an earlier one.
     """
+
+    revenue_currencies: Mapping[Address, Currency] = MappingProxyType({})
+    """Of the revenue tokens that are not the run's own."""
 
     def __init__(self, chain: Chain, address: Address, first_block: int = 0) -> None:
         self.chain = chain
@@ -68,7 +75,19 @@ class Run:
                 remedy="This is no charter of Assay, or of another version: do not join it.",
             )
         self.modules: RunModules = chain.ask(contract.round_modules())
-        self.facts = RunFacts.of(chain.chain_id, address, self.charter, beacon_times(chain, self.charter.beacon))
+        times, currency = beacon_times(chain, self.charter.beacon), read_currency(chain, self.charter.token)
+        self.facts = RunFacts.of(chain.chain_id, address, self.charter, times, currency)
+        others = set(self.charter.revenue_tokens) - {self.charter.token}
+        self.revenue_currencies = {token: read_currency(chain, token) for token in sorted(others)}
+
+    @property
+    def currency(self) -> Currency:
+        """How amounts of its token are written; read once, so that what is shown is what is typed."""
+        return self.facts.currency
+
+    def currency_of(self, token: Address) -> Currency:
+        """How amounts of the run's token, or of a revenue token, are written; of no other one anything is known."""
+        return self.currency if token == self.charter.token else self.revenue_currencies.get(token, UNKNOWN_MONEY)
 
     @cached_property
     def vault(self) -> VaultContract:

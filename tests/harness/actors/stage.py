@@ -14,6 +14,7 @@ from typing import Any
 from eth_account import Account
 from eth_utils.address import to_checksum_address
 
+from assay.amounts import TEST_MONEY
 from assay.protocol.program.witness import witnessed_program
 from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.run.program_ref import ProgramRef
@@ -205,7 +206,6 @@ def staged_run(stage: SharedChain, work: TrainedWork, terms: RoundTerms, modules
     run = Run.__new__(Run)
     run.chain, run.address, run.first_block, run.run_id = stage.chain, modules.charter, first, terms.run
     run.charter, run.modules = replace(RUN, token=stage.token, **programs), modules
-    run.facts = RunFacts(
-        stage.chain.chain_id, run.address, terms.run, terms, DUTY_TERMS, TICKET_TERMS, BeaconTimes(PERIOD, PERIOD)
-    )
+    facts = (stage.chain.chain_id, run.address, terms.run, terms, DUTY_TERMS, TICKET_TERMS)
+    run.facts = RunFacts(*facts, BeaconTimes(PERIOD, PERIOD), TEST_MONEY)
     return run

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
+from assay.amounts import TEST_MONEY
 from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.types import Address, Round, Seat
 from assay_ledger.rounds.facts import BeaconTimes, RunFacts
@@ -26,7 +27,8 @@ class ToldDutyStage(DutyStage):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         duties, tickets = self.duties.terms, self.tickets.terms
-        facts = RunFacts(1, Address(bytes(20)), ROUND_TERMS.run, ROUND_TERMS, duties, tickets, BeaconTimes(30, 30))
+        terms, beacon = (ROUND_TERMS, duties, tickets), BeaconTimes(30, 30)
+        facts = RunFacts(1, Address(bytes(20)), ROUND_TERMS.run, *terms, beacon, TEST_MONEY)
         self.told = RunState.of(facts)
         books, rounds = self.told.books, copy(self.rounds)
         # Commitments and tenures are the stage's; what freezes or suspends a tenure is counted apart.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.amounts import TEST_MONEY
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address
 from assay_ledger.bindings import bounties, escrow, grants, payments
@@ -32,7 +33,7 @@ class ToldMoneyWorld(MoneyWorld):
     def __init__(self, charter: RunCharter = DENSE) -> None:
         super().__init__(charter)
         at = Address(bytes.fromhex(self.chain.contracts["RunCharter"].address[2:]))
-        self.told = RunState.of(RunFacts.of(1, at, self.charter, BeaconTimes(PERIOD, PERIOD)))
+        self.told = RunState.of(RunFacts.of(1, at, self.charter, BeaconTimes(PERIOD, PERIOD), TEST_MONEY))
 
     def refusal(self, contract: str, function: str, *args: Any, who: Address | None = None) -> str:
         """See RoundCalls; what went through is read from its events."""

@@ -8,6 +8,7 @@ from typing import Any, cast
 from hexbytes import HexBytes
 from web3.types import LogReceipt
 
+from assay.amounts import TEST_MONEY
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, BeaconRound, Digest, Round, Seat
 from assay_ledger.bindings import attestations, beacon, commitments, duties, generations, tenures, tickets
@@ -63,9 +64,8 @@ class ToldWorld(RoundWorld):
     """The same people; `told` is what an index has read."""
 
     def __init__(self, chain: RoundChain) -> None:
-        facts = RunFacts(
-            1, Address(bytes(20)), chain.terms.run, chain.terms, DUTY_TERMS, TICKET_TERMS, BeaconTimes(PERIOD, PERIOD)
-        )
+        terms = (chain.terms, DUTY_TERMS, TICKET_TERMS)
+        facts = RunFacts(1, Address(bytes(20)), chain.terms.run, *terms, BeaconTimes(PERIOD, PERIOD), TEST_MONEY)
         self.told = RunState.of(facts)
         super().__init__(chain)
 

@@ -11,7 +11,7 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from starlette.testclient import TestClient
 
-from assay.amounts import WEI
+from assay.amounts import TEST_MONEY
 from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
 from assay.protocol.errors import UsageError
@@ -24,6 +24,7 @@ from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.rounds.samples import ETHER
 
+ONE = TEST_MONEY.parse("1")
 COLD_KEY, NOBODYS = "cold", Account.create().address
 
 
@@ -52,8 +53,8 @@ class KeyedDesk:
 
     def stake(self, amount: int) -> None:
         """The hot key stakes so many tokens."""
-        mint_tokens(self.run.chain, self.account, self.run.token, address_of(self.account), Wei(amount * WEI))
-        deposit(self.run.chain, self.account, self.run, Wei(amount * WEI))
+        mint_tokens(self.run.chain, self.account, self.run.token, address_of(self.account), Wei(amount * ONE))
+        deposit(self.run.chain, self.account, self.run, Wei(amount * ONE))
 
     def status(self) -> Any:
         return self.desk.json("status", *self.desk.run_words, "--address", self.hot)
@@ -87,14 +88,14 @@ def test_what_leaves_of_a_stolen_key_is_paid_to_an_address_that_it_cannot_change
     assert made.refused("withdraw") == "ExitTooEarly"
     # The owner, by its other key.
     asked = made.as_cold("unstake", "40", "--for", made.hot, "--yes")
-    assert asked["leaving"] == 100 * WEI
+    assert asked["leaving"] == 100 * ONE
     chain.rpc("evm_mine", hex(asked["not_before"] + 1))
     found = made.status()
     assert (found["withdrawal_address"], found["leaving"]["is_due"]) == (made.cold.lower(), True)
     assert made.cold in made.desk("status", *made.desk.run_words, "--address", made.hot).stdout
     # The thief may pay; whom, it does not choose.
     paid = made.as_hot("withdraw")
-    assert (paid["to"], paid["held"]) == (made.cold, 100 * WEI)
+    assert (paid["to"], paid["held"]) == (made.cold, 100 * ONE)
     assert chain.ask(run.token.balance_of(address_of(made.account))) == 0
     with TestClient(make_app(RunReader(run))) as client:
         page = client.get(f"/actors/{made.hot.lower()}").text
@@ -110,7 +111,7 @@ def test_anybody_withdraws_for_an_owner(keyed: KeyedDesk) -> None:
     asked = made.as_hot("unstake", "7", "--yes")
     made.run.chain.rpc("evm_mine", hex(asked["not_before"] + 1))
     paid = made.as_cold("withdraw", "--for", made.hot)
-    assert (paid["to"], paid["held"]) == (made.hot, 7 * WEI)
+    assert (paid["to"], paid["held"]) == (made.hot, 7 * ONE)
     assert made.refused("withdraw", "--for", made.hot, key=COLD_KEY) == "NothingExiting"
     assert made.refused("unstake", "1", "--for", made.hot, "--yes", key=COLD_KEY) == "NotThePayee"
     assert made.as_cold("claim", "--for", made.hot) == {"vested": 0, "claimed": {}, "tx": None}
