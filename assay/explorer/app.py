@@ -46,18 +46,10 @@ def make_app(reader: RunReader) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
     )
     templates = Jinja2Templates(HERE / "templates")
-    for function in (
-        words.amount,
-        words.exact,
-        words.short,
-        words.number,
-        words.counted,
-        words.when,
-        words.span,
-        words.argument,
-    ):
+    for function in (words.short, words.number, words.counted, words.when, words.span):
         templates.env.filters[function.__name__] = function
-    templates.env.filters["meaning"] = event_meaning
+    amounts = words.AmountWords(reader.run.currency_of, reader.run.charter.token)
+    templates.env.filters |= {"meaning": event_meaning, **amounts.filters()}
     pages = Pages(reader, losses, templates)
     for path, handler in pages.routes().items():
         app.get(path, include_in_schema=False, response_class=HTMLResponse)(handler)

@@ -13,7 +13,6 @@ from assay.explorer.games import game_document
 from assay.explorer.people import actor_document, stakes_of
 from assay.explorer.reader import RunReader
 from assay.explorer.search import Hit, search
-from assay.explorer.words import exact
 from assay.explorer.work_documents import work_document
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.terms import GenerationStatus, WorkStatus
@@ -150,7 +149,8 @@ def _paid(reader: RunReader, work: WorkRecord, document: Document) -> Document:
     tenure = reader.state.books.tenures.existing(work.tenure)
     match work.status:
         case WorkStatus.FINAL:
-            return yes("paid", f"It is final: {exact(document['pay'])} tokens.") | {"pay": document["pay"]}
+            paid = reader.run.currency.show(int(document["pay"]))
+            return yes("paid", f"It is final: {paid} tokens.") | {"pay": document["pay"]}
         case WorkStatus.CONVICTED:
             return standing("paid", "Its tenure was convicted: nothing is paid, and the lock is gone.", "Convicted")
         case WorkStatus.VOID:
@@ -177,7 +177,7 @@ def explain_finding(reader: RunReader, name: Digest) -> Document:
     if document["paid"] is None:
         answers.append(standing("paid", "It is not settled yet.", "NotAuditedYet") | {"yes": None})
     elif int(document["paid"]):
-        answers.append(yes("paid", f"It was paid {exact(document['paid'])} tokens."))
+        answers.append(yes("paid", f"It was paid {reader.run.currency.show(int(document['paid']))} tokens."))
     else:
         remedy = "Nothing: work on a generation that was cut, and findings of a convicted ticket, are unpaid."
         answers.append(no("paid", "It was settled without a wage.", "Unpaid", remedy))
@@ -203,7 +203,8 @@ def explain_ticket(reader: RunReader, number: TicketId) -> Document:
     document = ticket_document(reader, number)
     opened = sum(call["in_time"] for call in document["calls"])
     text = f"Ticket {number} is {document['status']}: {opened} calls opened, {document['findings']} findings"
-    text += f", {exact(document['fined'])} tokens of fines." if document["fined"] != "0" else "."
+    fined = reader.run.currency.show(int(document["fined"]))
+    text += f", {fined} tokens of fines." if document["fined"] != "0" else "."
     return {
         "name": f"ticket {number}",
         "kind": "ticket",

@@ -50,6 +50,9 @@ class Money:
         self.accounts: dict[Address, Account] = {}
         self.burned = 0
         self.revenue = 0
+        """In the run's own token; a sum of several tokens would be an amount of nothing."""
+        self.other_revenue: Counter[Address] = Counter()
+        """By token."""
         self.work_pay: dict[tuple[int, int], int] = {}
         """By round and seat."""
         self.finding_pay: dict[Digest, int] = {}
@@ -69,6 +72,7 @@ class Money:
         """Who was paid by the escrow last: a finding says what was left for it, after its wage has moved."""
         self.people: list[Address] = []
         """Addresses that are no contracts of the run, in the order in which they came."""
+        self._token = run.charter.token
         self._modules = {contract.address for contract in run.all_contracts().values()}
 
     def of(self, who: Address) -> Account:
@@ -121,9 +125,11 @@ class Money:
                 self._at(event.owner).pending -= event.amount
             case shares.Transfer():
                 self._transferred(event)
+            case revenue.Deposited() if event.token != self._token:
+                self.other_revenue[event.token] += event.amount
             case revenue.Deposited():
                 self.revenue += event.amount
-            case revenue.Claimed():
+            case revenue.Claimed() if event.token == self._token:
                 self._at(event.owner).claimed += event.amount
 
     def _at(self, who: Address) -> Account:

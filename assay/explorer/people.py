@@ -143,4 +143,5 @@ def money_document(reader: RunReader) -> Document:
         "grants_more": len(money.vesting) - len(newest),
         "burned": wei(books.burned),
         "revenue": wei(books.revenue),
+        "other_revenue": {hexed(token): wei(amount) for token, amount in sorted(books.other_revenue.items())},
     }

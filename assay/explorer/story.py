@@ -7,7 +7,6 @@ from typing import Final
 from assay.bundle.words import ref_text
 from assay.explorer.documents import Document, hexed
 from assay.explorer.reader import RunReader
-from assay.explorer.words import amount
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address
 from assay_ledger.index.records import GameRecord
@@ -65,7 +64,7 @@ def became(reader: RunReader, who: Address) -> str:
     tickets = reader.state.books.registry.tickets
     held = [tenures.existing(number) for number in reader.shelves.tenures_of[who]]
     mine = [tickets[number] for number in reader.shelves.tickets_of[who] if number in tickets]
-    parts = [f"lost {amount(reader.money.of(who).lost)} tokens"]
+    parts = [f"lost {reader.run.currency.about(reader.money.of(who).lost)} tokens"]
     parts += ["its seat"] if any(t.convicted_at for t in held) else []
     parts += ["a ticket"] if any(t.convicted_at for t in mine) else []
     return " and ".join(parts)

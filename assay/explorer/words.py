@@ -2,22 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from assay.amounts import tokens
+from assay.amounts import SHARES, Currency
 from assay.protocol.types import Address
 
 
-def amount(wei: str | int, places: int = 2) -> str:
-    """An amount of tokens for reading: thousands apart, rounded; `exact` is the one for reckoning."""
-    return f"{int(wei) / 10**18:,.{places}f}".replace(",", " ")
+class AmountWords:
+    """How pages write amounts of a run: of its own token, of shares, and of tokens that revenue is paid in."""
+
+    def __init__(self, currency_of: Callable[[Address], Currency], token: Address) -> None:
+        self._currency_of, self._money = currency_of, currency_of(token)
+
+    def filters(self) -> dict[str, Callable[..., str]]:
+        """By the names that templates call them."""
+        return {
+            "amount": self.amount,
+            "exact": self.exact,
+            "argument": self.argument,
+            "shares": shares,
+            "shares_exactly": shares_exactly,
+        }
+
+    def amount(self, wei: str | int, places: int = 2) -> str:
+        """An amount of tokens for reading: thousands apart, rounded; `exact` is the one for reckoning."""
+        return self._money.about(int(wei), places).replace(",", " ")
+
+    def exact(self, wei: str | int) -> str:
+        """An amount of tokens to the last unit."""
+        return self._money.show(int(wei))
+
+    def argument(self, value: str | int, name: str, contract: str, token: str | None = None) -> str:
+        """An event's argument: amounts with their unit, times as dates, anything else as it is.
+
+        `token`: of which the event says that the amount is.
+        """
+        if name in AMOUNTS and contract == "grants":
+            return f"{shares_exactly(value)} shares"
+        if name in AMOUNTS:
+            money = self._money if token is None else self._currency_of(Address(bytes.fromhex(token[2:])))
+            return f"{money.show(int(value))} tokens"
+        if name == "shares":
+            return shares_exactly(value)
+        if name in TIMES and isinstance(value, int) and value >= EARLIEST:
+            return when(value)
+        return str(value)
 
 
-def exact(wei: str | int) -> str:
-    """An amount of tokens to the last unit."""
-    return tokens(int(wei))
+def shares(wei: str | int, places: int = 2) -> str:
+    """An amount of shares for reading."""
+    return SHARES.about(int(wei), places).replace(",", " ")
+
+
+def shares_exactly(wei: str | int) -> str:
+    """An amount of shares to the last unit."""
+    return SHARES.show(int(wei))
 
 
 def short(value: str) -> str:
@@ -53,17 +94,6 @@ AMOUNTS: Final = frozenset({"amount", "bounty", "burned", "fine", "funded", "lef
 TIMES: Final = frozenset({"deadline", "from", "maskAt", "notBefore", "rescueUntil", "until", "vestsAt"})
 EARLIEST: Final = 10**9
 """Below it a number is no time: terms of seats begin and end with rounds."""
-
-
-def argument(value: str | int, name: str, contract: str) -> str:
-    """An event's argument: amounts with their unit, times as dates, anything else as it is."""
-    if name in AMOUNTS:
-        return f"{exact(value)} {'shares' if contract == 'grants' else 'tokens'}"
-    if name == "shares":
-        return exact(value)
-    if name in TIMES and isinstance(value, int) and value >= EARLIEST:
-        return when(value)
-    return str(value)
 
 
 def namer(names: Mapping[Address, str]) -> Mapping[str, str]:

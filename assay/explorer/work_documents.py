@@ -25,6 +25,11 @@ def run_document(reader: RunReader) -> Document:
         "chain_id": run.chain.chain_id,
         "head": {"block": state.head.number, "time": state.head.timestamp, "silent_s": reader.silent_s},
         "sponsor": hexed(c.sponsor),
+        "token": {
+            "address": hexed(c.token),
+            "decimals": run.currency.decimals,
+            "symbol": run.currency.symbol,
+        },
         "phase": money.phase.name.lower().replace("_", " "),
         "contracts": {name: hexed(contract.address) for name, contract in run.all_contracts().items()},
         "code": code_document(reader),

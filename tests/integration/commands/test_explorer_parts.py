@@ -12,14 +12,15 @@ from unittest.mock import Mock
 
 import pytest
 
+from assay.amounts import Currency
 from assay.explorer.chart import loss_chart
 from assay.explorer.codes import STANDING_CODES, all_codes, event_meaning, find_code
 from assay.explorer.losses import Losses, Point, Wanted
 from assay.explorer.reader import RunReader
-from assay.explorer.words import amount, exact, span
+from assay.explorer.words import AmountWords, shares, shares_exactly, span
 from assay.protocol.digests import keccak
 from assay.protocol.errors import UnavailableError
-from assay.protocol.types import Digest
+from assay.protocol.types import Address, Digest
 from assay_ledger.chain import natspec
 from assay_ledger.deployment.places import ROUND_CONTRACTS
 from tests.harness.contracts.fresh import fresh_artifacts
@@ -195,8 +196,15 @@ def test_codes_of_our_own_are_found_in_any_spelling(compiled: None) -> None:
 
 
 def test_amounts_and_times_are_written_for_people() -> None:
-    assert amount(1_234_567 * 10**18 // 1000) == "1 234.57"
-    assert exact(10**18 + 1) == "1.000000000000000001"
+    usdc, token, other = Currency(6, "USDC"), Address(b"\1" * 20), Address(b"\2" * 20)
+    said = AmountWords({token: usdc, other: Currency(None)}.__getitem__, token)
+    assert said.amount(1_234_567_000) == "1 234.57" and said.amount("42") == "0.000042"
+    assert said.exact(10**6 + 1) == "1.000001"
+    assert said.argument("2500000", "amount", "revenue", "0x" + token.hex()) == "2.5 tokens"
+    assert said.argument("2500000", "amount", "revenue", "0x" + other.hex()) == "2500000wei tokens"
+    assert said.argument(str(10**18), "amount", "grants") == "1 shares"
+    assert said.argument(10**18, "shares", "payments") == "1"
+    assert shares(1_234_567 * 10**15) == "1 234.57" and shares_exactly(10**18 + 1) == "1.000000000000000001"
     assert span(3_725) == "1 h 2 min"
     assert span(0) == "0 s"
     assert span(-61) == "-1 min 1 s"
