@@ -163,13 +163,3 @@ def _bounded(text: str, wei: int, currency: Currency) -> Wei:
         code="AmountInvalid",
         remedy=f"Give a positive number below 2^256 of the smallest unit{fraction}, or 12500000{SMALLEST}.",
     )
-
-
-def parse_amount(text: str) -> Wei:
-    """An amount of the chain's coin, as typed, in wei."""
-    return COIN.parse(text)
-
-
-def tokens(wei: int) -> str:
-    """An amount of the chain's coin, exactly."""
-    return COIN.show(wei)

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.amounts import parse_amount, tokens
-from assay.cli.common import EVENTS_FILE, talk
+from assay.amounts import is_in_wei
+from assay.cli.common import EVENTS_FILE, check_money, talk
 from assay.cli.live_role import LiveRole
+from assay.cli.noted_decimals import noted_decimals
 from assay.demo.lines import RunLines, parties
-from assay.protocol.errors import AssayError, FundsError
+from assay.protocol.errors import AssayError, FundsError, RejectedError
 from assay.protocol.types import Round, Seat, Wei
-from assay.sponsor.launching import deposit, stake_in_vault, stake_of
+from assay.sponsor.launching import VaultStake, deposit, stake_in_vault, stake_of
 from assay.sponsor.work_losses import WorkLosses
 from assay_ledger.agents.waiting import waits
 from assay_ledger.bindings import commitments, escrow, generations, payments
@@ -64,45 +65,77 @@ def load_auditor(cheat: str, tickets: int, *, reports: bool) -> MakeAgent:
     return partial(AuditorAgent, tickets=tickets, reports=reports)
 
 
-def bring(run: Run, keys: ActorKeys, amount: str | None, *, seats: int = 0, tickets: int = 0) -> None:
+def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats: int = 0, tickets: int = 0) -> None:
     """Deposits what is missing of `amount` tokens in the vault, locked ones counted, and says what the role locks.
 
-    An actor is started many times and brings its stake once. Raises FundsError (TokensShort).
+    An actor is started many times and brings its stake once; `folder` is its own. Raises FundsError (TokensShort),
+    UserError (TokenUnreadable) where it has nothing at stake yet.
     """
-    e, has = run.charter.economics, stake_in_vault(run, keys.address)
-    missing = max(0, 0 if amount is None else parse_amount(amount) - has.total)
+    e, has, money = run.charter.economics, stake_in_vault(run, keys.address), run.currency
+    if not has.total:
+        check_money(run)
+    wanted = None if amount is None else _typed(run, folder, amount, has)
+    missing = 0 if wanted is None else max(0, wanted - has.total)
     if missing:
         held = run.chain.ask(run.token.balance_of(keys.address))
         if held < missing:
             raise FundsError(
-                f"{keys.account.address} holds {tokens(held)} tokens; {tokens(missing)} are missing from the {amount} "
-                "that the vault shall hold.",
+                f"{keys.account.address} holds {money.show(held)} tokens; {money.show(missing)} are missing from the "
+                f"{amount} that the vault shall hold.",
                 code="TokensShort",
                 remedy="Deposit less, or get tokens first (`assay node fund` on a local chain).",
             )
-        talk.print(f"deposits {tokens(missing)} tokens into the run's vault")
+        talk.print(f"deposits {money.both(missing)} into the run's vault")
         deposit(run.chain, keys.account, run, Wei(missing))
         has = stake_in_vault(run, keys.address)
-    elif amount is not None:
-        talk.print(f"deposits nothing: {tokens(has.total)} of {amount} tokens are in the run's vault already")
+    elif wanted is not None:
+        talk.print(f"deposits nothing: {money.show(has.total)} of {amount} tokens are in the run's vault already")
     needed = stake_of(run.charter, seats=seats, tickets=tickets)
     game = e.challenge_bond + e.challenge_deposit
     verb = "locks" if seats + tickets == 1 else "lock"
     talk.print(
-        f"in the vault: {tokens(has.free)} tokens free, {tokens(has.locked)} locked; {_what(seats, tickets)} {verb} "
-        f"{tokens(needed)}, a challenge {tokens(game)} while it lasts"
+        f"in the vault: {money.show(has.free)} tokens free, {money.show(has.locked)} locked; {_what(seats, tickets)} "
+        f"{verb} {money.show(needed)}, a challenge {money.show(game)} while it lasts"
     )
     if has.total < needed:
+        short = money.show(needed - has.total)
         talk.print(
-            f"{tokens(needed - has.total)} tokens are missing: it waits until they are there "
-            f"(`assay ledger stake {tokens(needed - has.total)}`, or --deposit {tokens(needed)} at the next start)"
+            f"{short} tokens are missing: it waits until they are there "
+            f"(`assay ledger stake {short}`, or --deposit {money.show(needed)} at the next start)"
         )
 
 
-def bring_nothing(run: Run, keys: ActorKeys) -> None:
+def _typed(run: Run, folder: Path, amount: str, has: VaultStake) -> Wei | None:
+    """What was typed, in the smallest unit; None where that cannot be said any more, and something is at stake.
+
+    An actor that defends a stake is held up by nothing that its token says of itself.
+
+    Raises UsageError (AmountInvalid), RejectedError (TokenChanged).
+    """
+    money = run.currency
+    if is_in_wei(amount):
+        return money.parse(amount)
+    first = money.decimals if money.decimals is None else noted_decimals(folder, run.charter.token, money.decimals)
+    if first is not None and first == money.decimals:
+        return money.parse(amount)
+    text = f"The run's token says {money.decimals} decimals, and said {first} when this actor began."
+    if money.decimals is None:
+        text = "The run's token says no decimals any more."
+    error = RejectedError(
+        text, code="TokenChanged", remedy="Give --deposit in its smallest unit, as --json shows amounts: 12500000wei."
+    )
+    if not has.total:
+        raise error
+    talk.print(f"deposits nothing: {error.explain()}", markup=False)
+    return None
+
+
+def bring_nothing(run: Run, keys: ActorKeys, _folder: Path) -> None:
     """Who leaves brings nothing: says what is in the vault."""
-    has = stake_in_vault(run, keys.address)
-    talk.print(f"in the vault: {tokens(has.free)} tokens free, {tokens(has.locked)} locked; takes on nothing new")
+    has, money = stake_in_vault(run, keys.address), run.currency
+    talk.print(
+        f"in the vault: {money.show(has.free)} tokens free, {money.show(has.locked)} locked; takes on nothing new"
+    )
 
 
 def make(
@@ -124,7 +157,7 @@ def make(
     from assay_solver.worker import Worker
 
     me, since = address_of(keys.account), run.chain.head().number
-    lines = RunLines({me: keys.name})
+    lines = RunLines({me: keys.name}, run.currency_of, run.charter.token)
     made: list[Agent] = []
 
     def tell(_contract: str, found: Logged[Event]) -> None:
@@ -150,7 +183,7 @@ def make(
     kept = index_url or f"sqlite:///{(folder / EVENTS_FILE).absolute()}"
     options: dict[str, Any] = {"listeners": [tell], "on_progress": on_progress, "relays": relays, "compute": compute}
     options |= {"index_url": kept, "told_from": since + 1}
-    live = LiveRole(lambda: made[0].doing if made else "")
+    live = LiveRole(lambda: made[0].doing if made else "", run.currency)
     made.append(kind(run, keys, store, folder, **options))
     standing = TellsStanding() if on_rest is None else on_rest
 

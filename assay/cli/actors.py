@@ -24,7 +24,18 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.options import EVENTS, HEADS, KEY, RELAYS, SHOWN, STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.options import (
+    EVENTS,
+    HEADS,
+    KEY,
+    RELAYS,
+    SHOWN,
+    STORED_RUN,
+    DeviceOption,
+    JsonOption,
+    typed_amount,
+    with_settings,
+)
 from assay.protocol.errors import ExitCode
 from assay.protocol.types import Address
 from assay.settings import Settings
@@ -55,7 +66,9 @@ DepositOption = Annotated[
     typer.Option(
         "--deposit",
         metavar="AMOUNT",
-        help="Tokens to have in the run's vault, locked ones counted: what is missing of them is deposited first.",
+        callback=typed_amount,
+        help="Tokens to have in the run's vault, locked ones counted: what is missing of them is deposited first. "
+        "12500000wei: so many of their smallest unit.",
     ),
 ]
 StandbyOption = Annotated[
@@ -206,7 +219,7 @@ def _serve(
     settings: Settings,
     role: str,
     load: Callable[[], MakeAgent],
-    bring: Callable[[Run, ActorKeys], None],
+    bring: Callable[[Run, ActorKeys, Path], None],
     *,
     leave: bool = False,
     standby: bool = False,
@@ -232,7 +245,7 @@ def _act(
     settings: Settings,
     role: str,
     load: Callable[[], MakeAgent],
-    bring: Callable[[Run, ActorKeys], None],
+    bring: Callable[[Run, ActorKeys, Path], None],
     place: RankPlace | None,
     shown: Showing,
     *,
@@ -266,7 +279,7 @@ def _act(
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
     with HeartbeatWriter(store, keys.speaker, run.address, role, time.monotonic).beating():
         kind = load()
-        bring(run, keys)
+        bring(run, keys, folder)
         from assay.engine.runtime.executor import how_programs_run
 
         talk.print(how_programs_run(), markup=False, soft_wrap=True)

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.protocol.errors import ConfigError, UsageError
+from assay.protocol.errors import ConfigError, UsageError, UserError
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -167,6 +167,22 @@ def check_run_code(run: Run, settings: Settings) -> RunCode:
     if not code.token.is_known:
         talk.print(f"The token 0x{run.charter.token.hex()} is {code.token_words}.")
     return code
+
+
+def check_money(run: Run, token: Address | None = None) -> None:
+    """What commands do before they take on something new in a token, the run's own unless another of its is named.
+
+    Raises UserError (TokenUnreadable).
+
+    Who has something at stake is not held up by it: a token that is changed must not keep a stake from being defended.
+    """
+    of = run.charter.token if token is None else token
+    if not run.currency_of(of).is_known:
+        raise UserError(
+            f"The run's token 0x{of.hex()} says no decimals that a token can have.",
+            code="TokenUnreadable",
+            remedy="Nobody can say what amounts of it are: put none of it in this run.",
+        )
 
 
 def open_blobs(settings: Settings) -> BlobStore:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from assay.amounts import tokens
+from assay.amounts import Currency
 from assay.cli.common import (
     open_blobs,
     open_round_run,
@@ -71,7 +71,7 @@ def show(settings: Settings, game: GameArgument, as_json: JsonOption = False) ->
     if as_json:
         print_json(document)
         return
-    _print_head(document)
+    _print_head(document, reader.run.currency)
     for number, step in enumerate(document["steps"], 1):
         typer.echo(_line(number, step))
     _print_end(document)
@@ -95,7 +95,7 @@ def follow(
         with reader.reading():
             document = descent_document(reader, _record(reader, game))
         if seen < 0 and not as_json:
-            _print_head(document)
+            _print_head(document, reader.run.currency)
         steps = document["steps"]
         for number, step in enumerate(steps, 1):
             if number > seen:
@@ -222,7 +222,7 @@ def _line(number: int, step: dict[str, Any]) -> str:
     return f"{number:3}  {step['stage']:<6}  {step['side']:<10}  {step['says']}  ({step['used']} s, {step['gas']} gas)"
 
 
-def _print_head(document: dict[str, Any]) -> None:
+def _print_head(document: dict[str, Any], money: Currency) -> None:
     print_fields(
         {
             "game": document["game"],
@@ -230,7 +230,7 @@ def _print_head(document: dict[str, Any]) -> None:
             "claim": document["claim"],
             "defender": document["defender"],
             "challenger": document["challenger"],
-            "bond": f"{tokens(int(document['bond']))} tokens",
+            "bond": f"{money.show(int(document['bond']))} tokens",
         }
     )
     typer.echo("")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from assay.amounts import tokens
+from assay.amounts import Currency
 from assay.cli import simulate
 from assay.cli.common import open_round_run, print_fields, print_json, print_table
 from assay.cli.options import RUN, JsonOption, with_settings
@@ -35,7 +35,8 @@ def table(settings: Settings, as_json: JsonOption = False) -> None:
     """The least lock S and stake B in units of a round's pay W, and with --run the bounds that the run keeps."""
     from assay.protocol.economics import price_table
 
-    bounds = None if settings.run is None else bounds_of(open_round_run(settings).charter)
+    run = None if settings.run is None else open_round_run(settings)
+    bounds = None if run is None else bounds_of(run.charter)
     rows = [
         {
             "audit_rate": row.audit_ppm / 1e6,
@@ -67,9 +68,9 @@ def table(settings: Settings, as_json: JsonOption = False) -> None:
         cells,
     )
     typer.echo("cost: of the whole run over its training alone, before bytes and gas. docs/economics.md explains all.")
-    if bounds is not None:
+    if run is not None and bounds is not None:
         typer.echo("")
-        print_fields({name: _shown(name, value) for name, value in bounds.items()})
+        print_fields({name: _shown(name, value, run.currency) for name, value in bounds.items()})
 
 
 def bounds_of(charter: RunCharter) -> dict[str, Any]:
@@ -99,8 +100,8 @@ PLAIN = ("open duties m", "unsettled rounds U", "exit delay (s)", "vesting delay
 """What is no amount of tokens."""
 
 
-def _shown(name: str, value: dict[str, int]) -> str:
+def _shown(name: str, value: dict[str, int], money: Currency) -> str:
     words = {"at_least": "at least", "at_most": "at most"}
-    unit = str if name in PLAIN else tokens
+    unit = str if name in PLAIN else money.show
     limits = [f"{words[limit]} {unit(amount)}" for limit, amount in value.items() if limit in words]
     return unit(value["is"]) + (f"  ({', '.join(limits)})" if limits else "")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from eth_utils.address import to_checksum_address
 
-from assay.amounts import tokens
+from assay.amounts import COIN, SHARES
 from assay.cli.common import open_round_run, parse_address, print_json
 from assay.cli.options import RUN, JsonOption, with_settings
 from assay.protocol.errors import ConfigError, UserError
@@ -74,12 +74,12 @@ def _print_holdings(settings: Settings, who: Address) -> None:
     from assay.sponsor.launching import stake_in_vault
 
     run, address = open_round_run(settings), to_checksum_address(who)
-    stake, ask = stake_in_vault(run, who), run.chain.ask
+    stake, ask, money = stake_in_vault(run, who), run.chain.ask, run.currency
     coins = run.chain.read(lambda: int(run.chain.w3.eth.get_balance(address)))
     held, shares = ask(run.token.balance_of(who)), ask(run.shares.balance_of(who))
     typer.echo(
-        f"It holds {tokens(coins)} coins, {tokens(held)} tokens, {tokens(stake.free)} of free stake, "
-        f"{tokens(stake.locked)} of locked stake, {tokens(shares)} shares."
+        f"It holds {COIN.show(coins)} coins, {money.show(held)} tokens, {money.show(stake.free)} of free stake, "
+        f"{money.show(stake.locked)} of locked stake, {SHARES.show(shares)} shares."
     )
 
 

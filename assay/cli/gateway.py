@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.amounts import parse_amount, tokens
 from assay.cli import serving
 from assay.cli.common import (
     address_asked,
+    check_money,
     check_run_code,
     confirm,
     open_round_run,
@@ -20,8 +20,18 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.ledger import Amount
-from assay.cli.options import KEY, RUN, DryRunOption, JsonOption, WhoOption, YesOption, with_settings
+from assay.cli.options import (
+    KEY,
+    RUN,
+    Amount,
+    AmountOrNone,
+    DryRunOption,
+    JsonOption,
+    WhoOption,
+    YesOption,
+    typed_amount_or_none,
+    with_settings,
+)
 from assay.cli.paying import ContractOption, TokenOption, contract_of, token_of
 from assay.durations import duration
 from assay.protocol.errors import ConfigError, FundsError
@@ -29,6 +39,7 @@ from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
+    from assay.amounts import Currency
     from assay.protocol.payments.voucher import PayerDeposit
     from assay_ledger.bindings.vouchers import VouchersContract
     from assay_ledger.deployment.vouchers import VoucherTerms
@@ -59,7 +70,7 @@ def deploy(
     account = unlock_key(settings).account
     contract = deploy_vouchers(the_run.chain, account, the_run.address, VoucherTerms(owners_ppm, refund_delay))
     document = {"contract": contract.address, "owners_ppm": owners_ppm, "refund_delay": refund_delay}
-    _print(document, as_json=as_json)
+    _print(document, the_run.currency, as_json=as_json)
 
 
 @app.command(
@@ -82,40 +93,42 @@ def deposit(
     """Deposit tokens at a gateway, which takes of them what you sign for and no more."""
     from assay_ledger.bindings.token import TokenContract
 
-    wei = parse_amount(amount)
     the_run = open_round_run(settings)
     check_run_code(the_run, settings)
     vouchers, terms = contract_of(the_run, contract)
     to, of = Address(parse_address(gateway)), token_of(the_run, token)
+    check_money(the_run, of)
+    money = the_run.currency_of(of)
+    wei = money.parse(amount)
     keys = unlock_key(settings)
     whose = keys.address if payer is None else Address(parse_address(payer))
     held = the_run.chain.ask(TokenContract(of).balance_of(keys.address))
     if held < wei:
         raise FundsError(
-            f"{keys.account.address} holds {tokens(held)} tokens, {tokens(wei)} are to be deposited.",
+            f"{keys.account.address} holds {money.both(held)}, {money.both(wei)} are to be deposited.",
             code="TokensShort",
             remedy="Deposit less, or get tokens first.",
         )
     talk.print(
-        f"Deposits {tokens(wei)} tokens of 0x{of.hex()} for 0x{whose.hex()} at the gateway 0x{to.hex()}. Of what it "
+        f"Deposits {money.both(wei)} of 0x{of.hex()} for 0x{whose.hex()} at the gateway 0x{to.hex()}. Of what it "
         f"redeems {terms.owners_ppm / 10_000:g} % are the model's owners'; a refund takes "
         f"{duration(terms.refund_delay)} of chain time."
     )
     if dry_run:
         return
-    confirm(f"Deposit {tokens(wei)} tokens of {keys.account.address}?", yes=yes)
+    confirm(f"Deposit {money.both(wei)} of {keys.account.address}?", yes=yes)
     # The exact amount is approved, never more: a stolen allowance is worth nothing.
     the_run.chain.send(keys.account, TokenContract(of).approve(vouchers.address, wei))
     receipt = the_run.chain.send(keys.account, vouchers.deposit(whose, to, of, wei))
     balance = the_run.chain.ask(vouchers.deposit_of(whose, to, of)).balance
-    _print({"deposited": wei, "balance": balance, "payer": whose}, receipt, as_json=as_json)
+    _print({"deposited": wei, "balance": balance, "payer": whose}, money, receipt, as_json=as_json)
 
 
 @app.command("refund", epilog='Example: assay gateway refund 50 --gateway 0xabc... --json  ->  {"asked", "not_before"}')
 @with_settings(*RUN, *KEY)
 def refund(
     settings: Settings,
-    amount: Amount,
+    amount: AmountOrNone,
     gateway: GatewayOption,
     token: TokenOption = None,
     contract: ContractOption = None,
@@ -125,15 +138,16 @@ def refund(
 
     `assay gateway withdraw` pays it after the delay, less what the gateway has redeemed by then.
     """
-    wei = Wei(0) if amount.strip() == "0" else parse_amount(amount)
     the_run = open_round_run(settings)
     vouchers, terms = contract_of(the_run, contract)
     to, of = Address(parse_address(gateway)), token_of(the_run, token)
+    money = the_run.currency_of(of)
+    wei = Wei(0) if amount.strip() == "0" else money.parse(amount)
     keys = unlock_key(settings)
-    talk.print(f"{tokens(wei)} tokens can be withdrawn {duration(terms.refund_delay)} of chain time from now.")
+    talk.print(f"{money.both(wei)} can be withdrawn {duration(terms.refund_delay)} of chain time from now.")
     receipt = the_run.chain.send(keys.account, vouchers.ask_refund(to, of, wei))
     found = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of))
-    _print({"asked": found.asked, "not_before": found.not_before}, receipt, as_json=as_json)
+    _print({"asked": found.asked, "not_before": found.not_before}, money, receipt, as_json=as_json)
 
 
 @app.command("withdraw", epilog='Example: assay gateway withdraw --gateway 0xabc... --json  ->  {"withdrawn", "tx"}')
@@ -152,7 +166,7 @@ def withdraw(
     keys = unlock_key(settings)
     asked = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of)).asked
     receipt = the_run.chain.send(keys.account, vouchers.withdraw(to, of))
-    _print({"withdrawn": asked}, receipt, as_json=as_json)
+    _print({"withdrawn": asked}, the_run.currency_of(of), receipt, as_json=as_json)
 
 
 @app.command("show", epilog='Example: assay gateway show --gateway 0xabc... --json  ->  {"balance", "covered", ...}')
@@ -171,7 +185,7 @@ def show(
     to, of = Address(parse_address(gateway)), token_of(the_run, token)
     payer = address_asked(settings, who)
     found = the_run.chain.ask(vouchers.deposit_of(payer, to, of))
-    _print(_deposit_document(vouchers, terms, payer, to, of, found), as_json=as_json)
+    _print(_deposit_document(vouchers, terms, payer, to, of, found), the_run.currency_of(of), as_json=as_json)
 
 
 @app.command("voucher", epilog="Example: assay gateway voucher 12.5 --gateway 0xabc...  ->  one line, for a request")
@@ -188,14 +202,15 @@ def voucher(
     from assay.protocol.payments.voucher import Voucher, VoucherDomain
     from assay_ledger.vouchers.signed import sign_voucher
 
-    wei = parse_amount(amount)
     the_run = open_round_run(settings)
     vouchers, _ = contract_of(the_run, contract)
     to, of = Address(parse_address(gateway)), token_of(the_run, token)
+    money = the_run.currency_of(of)
+    wei = money.parse(amount)
     keys = unlock_key(settings)
     covered = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of)).covered
     if wei > covered:
-        talk.print(f"Your deposit covers {tokens(covered)} tokens in all: a gateway will not take this one.")
+        talk.print(f"Your deposit covers {money.both(covered)} in all: a gateway will not take this one.")
     domain = VoucherDomain(the_run.chain.chain_id, vouchers.address)
     line = sign_voucher(keys, Voucher(keys.address, to, of, wei), domain).to_text()
     if as_json:
@@ -209,7 +224,12 @@ def voucher(
 def redeem(
     settings: Settings,
     folder: Annotated[Path, typer.Option("--from", metavar="DIR", help="Folder of the gateway's vouchers.")],
-    least: Annotated[str, typer.Option("--least", metavar="AMOUNT", help="Redeem nothing worth less in all.")] = "0",
+    least: Annotated[
+        str,
+        typer.Option(
+            "--least", metavar="AMOUNT", help="Redeem nothing worth less in all.", callback=typed_amount_or_none
+        ),
+    ] = "0",
     as_json: JsonOption = False,
 ) -> None:
     """Redeem the vouchers that a gateway has kept; any key may, and the tokens go to the gateway.
@@ -219,7 +239,6 @@ def redeem(
     from assay_ledger.vouchers.kept import read_vouchers
     from assay_ledger.vouchers.redeeming import due_vouchers, redeem_vouchers, worth_redeeming
 
-    wei = Wei(0) if least.strip() == "0" else parse_amount(least)
     the_run = open_round_run(settings)
     domain, kept = read_vouchers(folder)
     if domain.chain_id != the_run.chain.chain_id:
@@ -230,7 +249,10 @@ def redeem(
         )
     vouchers, _ = contract_of(the_run, "0x" + domain.contract.hex())
     account = unlock_key(settings).account
-    due = worth_redeeming(due_vouchers(the_run.chain, vouchers, kept), wei)
+    due = due_vouchers(the_run.chain, vouchers, kept)
+    if least.strip() != "0":
+        listed = {one.signed.voucher.token for one in due}
+        due = worth_redeeming(due, {token: the_run.currency_of(token).parse(least) for token in listed})
     done = redeem_vouchers(the_run.chain, account, vouchers, due)
     if done.errors and not done.transactions:
         raise done.errors[0]
@@ -242,7 +264,11 @@ def redeem(
     if as_json:
         print_json(document | {"transactions": done.transactions})
         return
-    shown = {f"{name} of {of}": tokens(amount) for name in sums for of, amount in document[name].items()}
+    shown = {
+        f"{name} of 0x{of.hex()}": the_run.currency_of(of).show(amount)
+        for name, found in sums.items()
+        for of, amount in found.items()
+    }
     print_fields({"kept": len(kept), "redeemed": done.vouchers, **shown})
 
 
@@ -264,13 +290,13 @@ def _deposit_document(
     }
 
 
-def _print(document: dict[str, Any], receipt: Any = None, *, as_json: bool) -> None:
+def _print(document: dict[str, Any], money: Currency, receipt: Any = None, *, as_json: bool) -> None:
     tx = {} if receipt is None else {"tx": receipt["transactionHash"].to_0x_hex()}
     if as_json:
         print_json(document | tx)
         return
     amounts = ("deposited", "balance", "asked", "redeemed", "covered", "withdrawn")
     plain = {
-        n: tokens(v) if n in amounts else "0x" + v.hex() if isinstance(v, bytes) else v for n, v in document.items()
+        n: money.show(v) if n in amounts else "0x" + v.hex() if isinstance(v, bytes) else v for n, v in document.items()
     }
     print_fields(plain | tx)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from eth_utils.address import to_checksum_address
 
-from assay.amounts import tokens
+from assay.amounts import COIN, SHARES
 from assay.cli.common import address_named, archive_of, open_blobs, open_round_run, print_json, sight
 from assay.cli.options import STORED_RUN, JsonOption, with_settings
 from assay.cli.progress import moved, progress
@@ -46,7 +46,7 @@ def can_join(
     as_json: JsonOption = False,
 ) -> None:
     """Whether an address can take part, with every reason why not and what it would take."""
-    from assay.cli.run_documents import CODE_WORDS, describe_code
+    from assay.cli.run_documents import CODE_WORDS, describe_code, describe_money, money_words
 
     if role not in ROLES:
         raise UsageError(f"There is no role {role!r}.", code="UnknownRole", remedy=f"Choose one of {', '.join(ROLES)}.")
@@ -64,6 +64,8 @@ def can_join(
     if code["status"] == "unknown":
         names = ", ".join(code["unknown"])
         reasons.insert(0, f"not created from this release's code: {names} (--allow-code {code['digest']})")
+    if not the_run.currency.is_known:
+        reasons.insert(0, "its token does not say its decimals, so nobody can say what amounts of it are")
     about = outlook_of_role(the_run.charter, tickets=0 if role == "solver" else tickets)
     facts: dict[str, Any] = {"can_join": not reasons, "reasons": reasons, "locks": needed}
     facts |= {"locks_again": about.locks_again, "challenge": about.challenge, "advised": about.advised}
@@ -71,6 +73,7 @@ def can_join(
     facts |= outlook_of_run(the_run.charter).to_document() | {"code": code}
     income = income_of(the_run, view, role, tickets)
     facts |= {"income_per_day": income.to_document(), "sponsor": to_checksum_address(the_run.charter.sponsor)}
+    facts |= describe_money(the_run)
     facts |= {"machine": None if machine is None else machine.to_document()}
     if as_json:
         print_json(facts)
@@ -79,7 +82,9 @@ def can_join(
         if settings.store is None:
             typer.echo("What the run starts from was not looked at: give --store.")
         typer.echo(f"The contracts' code is {CODE_WORDS[code['status']]}; the token is {code['token']}.")
-        for line in (*outlook_lines(the_run, role, tickets), *income_lines(income, role), *machine_lines(machine)):
+        typer.echo(f"The token {money_words(the_run)}.")
+        day = income_lines(income, role, the_run.currency)
+        for line in (*outlook_lines(the_run, role, tickets), *day, *machine_lines(machine)):
             typer.echo(line)
     if reasons:
         raise typer.Exit(int(ExitCode.NO))
@@ -90,16 +95,17 @@ def outlook_lines(run: Run, role: str, tickets: int) -> list[str]:
     charter = run.charter
     about, whole = outlook_of_role(charter, tickets=0 if role == "solver" else tickets), outlook_of_run(charter)
     what = "a seat" if role == "solver" else "a ticket" if tickets == 1 else f"{tickets} tickets"
-    again = f", {tokens(about.locks_again)} more if it is lost and taken again" if about.locks_again else ""
+    money = run.currency
+    again = f", {money.show(about.locks_again)} more if it is lost and taken again" if about.locks_again else ""
     work = "a whole commitment" if role == "solver" else "a replay"
     span = "round" if role == "solver" else "epoch"
     coins = about.gas * run.chain.read(lambda: int(run.chain.w3.eth.gas_price))
     return [
-        f"Taking {what} locks {tokens(about.locks)} tokens for all rounds{again}; a challenge locks "
-        f"{tokens(about.challenge)} while it lasts: {tokens(about.advised)} are enough for all of it.",
-        f"For {work}: {tokens(about.pay)} tokens and {tokens(about.shares)} shares, which vest after "
+        f"Taking {what} locks {money.show(about.locks)} tokens for all rounds{again}; a challenge locks "
+        f"{money.show(about.challenge)} while it lasts: {money.show(about.advised)} are enough for all of it.",
+        f"For {work}: {money.show(about.pay)} tokens and {SHARES.show(about.shares)} shares, which vest after "
         f"{duration(whole.vesting_seconds)}; gas of {about.gas:,} a{'n' if span == 'epoch' else ''} {span}, "
-        f"{coins / 1e18:.6f} coins as prices stand.",
+        f"{COIN.about(coins, 6)} coins as prices stand.",
         f"{charter.rounds} rounds, each of at most {duration(whole.round_at_most_seconds)} of chain time, and shorter "
         f"where all are done sooner; tickets count after {duration(whole.before_seconds)}, "
         f"leaving takes {duration(whole.exit_seconds)}.",
@@ -127,9 +133,8 @@ def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: in
             reasons.append(f"all {run.charter.training.seats} seats are taken")
     free = run.chain.ask(run.vault.free(who))
     if free < needed:
-        reasons.append(
-            f"{tokens(needed - free)} tokens of stake are missing (assay ledger stake {tokens(needed - free)})"
-        )
+        missing = run.currency.show(needed - free)
+        reasons.append(f"{missing} tokens of stake are missing (assay ledger stake {missing})")
     if run.chain.read(lambda: int(run.chain.w3.eth.get_balance(to_checksum_address(who)))) == 0:
         reasons.append("it has no coins to pay for gas")
     return reasons

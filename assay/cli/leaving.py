@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.amounts import tokens
+from assay.amounts import Currency
 from assay.cli.common import talk
 from assay.durations import duration
 from assay.protocol.errors import ConfigError, UnavailableError
@@ -83,7 +83,7 @@ class TellsWaits:
 
     def __call__(self, view: RunView) -> None:
         new = [lock for lock in still_locked(view) if self._is_news(lock)]
-        for text, _ in lines(new, view.now):
+        for text, _ in lines(new, view.now, view.facts.currency):
             self._say(text)
         self._said |= {lock.id: lock.end for lock in new}
 
@@ -92,14 +92,14 @@ class TellsWaits:
         return lock.end.waits_for != said.waits_for or (lock.end.earliest or 0) > (said.earliest or 0) + LATER_S
 
 
-def lines(locked: Iterable[OwnLock], now: int) -> list[tuple[str, OwnLock]]:
+def lines(locked: Iterable[OwnLock], now: int, money: Currency) -> list[tuple[str, OwnLock]]:
     """Locks in words, those that wait for the same together; each line with the first of its locks."""
     alike: dict[LockEnd, list[OwnLock]] = {}
     for lock in locked:
         alike.setdefault(lock.end, []).append(lock)
     found = []
     for end, those in alike.items():
-        what, amount = ", ".join(lock.what for lock in those), tokens(sum(lock.amount for lock in those))
+        what, amount = ", ".join(lock.what for lock in those), money.show(sum(lock.amount for lock in those))
         found.append((f"{what} ({amount} tokens): {end.words(now)}", those[0]))
     return found
 
@@ -115,12 +115,12 @@ def say_what_is_left(agent: Agent, run: Run, role: str) -> dict[str, Any]:
         _say(f"what is locked cannot be read now: {error.message} `assay {role} leave` gets it out.")
         return {"free": None, "locked": None}
     locked = still_locked(view)
-    for text, lock in lines(locked, view.now):
+    for text, lock in lines(locked, view.now, run.currency):
         _say(f"{text}: `assay {command(lock, role)} leave`")
     if not locked:
-        _say(f"nothing is locked: {paid_out_by(free, run.charter.timing.exit)}")
+        _say(f"nothing is locked: {paid_out_by(free, run)}")
     elif free:
-        _say(f"{tokens(free)} tokens are free: {paid_out_by(free, run.charter.timing.exit)}")
+        _say(f"{run.currency.show(free)} tokens are free: {paid_out_by(free, run)}")
     return {
         "free": free,
         "locked": [
@@ -137,8 +137,9 @@ def command(lock: OwnLock, role: str) -> str:
     return "verifier" if lock.kind == "ticket" and role == "solver" else role
 
 
-def paid_out_by(free: int, exit_s: int) -> str:
+def paid_out_by(free: int, run: Run) -> str:
     """How stake that nothing locks gets out of the vault."""
     if not free:
         return "nothing of yours is in the run's vault"
-    return f"`assay ledger unstake {tokens(free)}`, and {duration(exit_s)} of chain time later `assay ledger withdraw`"
+    later = duration(run.charter.timing.exit)
+    return f"`assay ledger unstake {run.currency.show(free)}`, and {later} of chain time later `assay ledger withdraw`"

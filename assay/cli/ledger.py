@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.amounts import parse_amount, tokens
+from assay.amounts import COIN, SHARES, Currency
 from assay.cli.common import (
     address_asked,
+    check_money,
     check_run_code,
     confirm,
     open_round_run,
@@ -23,12 +24,14 @@ from assay.cli.common import (
 from assay.cli.options import (
     KEY,
     RUN,
+    Amount,
     DryRunOption,
     ForOption,
     JsonOption,
     MultisigOption,
     WhoOption,
     YesOption,
+    typed_amount,
     with_settings,
 )
 from assay.cli.sponsors import check_sponsor
@@ -46,8 +49,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Stake, shares and revenue of a run.")
 
-Amount = Annotated[str, typer.Argument(metavar="AMOUNT", help="Amount of tokens, such as 250 or 12.5.")]
-
 
 @app.command("stake", epilog='Example: assay ledger stake 500 --yes --json  ->  {"staked", "free", "tx"}')
 @with_settings(*RUN, *KEY, "allow_code", "sponsor")
@@ -59,8 +60,10 @@ def stake(
     as_json: JsonOption = False,
 ) -> None:
     """Move tokens into the run's vault, where your own claims lock them."""
-    wei = parse_amount(amount)
     the_run = open_round_run(settings)
+    money = the_run.currency
+    check_money(the_run)
+    wei = money.parse(amount)
     check_run_code(the_run, settings)
     check_sponsor(the_run, settings)
     keys = unlock_key(settings)
@@ -68,20 +71,20 @@ def stake(
     held = the_run.chain.ask(the_run.token.balance_of(keys.address))
     if held < wei:
         raise FundsError(
-            f"{account.address} holds {tokens(held)} tokens, {tokens(wei)} are to be staked.",
+            f"{account.address} holds {money.show(held)} tokens, {money.show(wei)} are to be staked.",
             code="TokensShort",
             remedy="Stake less, or get tokens first (`assay node fund` on a local chain).",
         )
     exit_s = the_run.charter.timing.exit
-    talk.print(f"Stakes {tokens(wei)} tokens; leaving takes {duration(exit_s)} of chain time.")
+    talk.print(f"Stakes {money.both(wei)}; leaving takes {duration(exit_s)} of chain time.")
     if dry_run:
         return
-    confirm(f"Stake {tokens(wei)} tokens of {account.address}?", yes=yes)
+    confirm(f"Stake {money.both(wei)} of {account.address}?", yes=yes)
     # The exact amount is approved, never more: a stolen allowance is worth nothing.
     the_run.chain.send(account, the_run.token.approve(the_run.vault.address, wei))
     receipt = the_run.chain.send(account, the_run.vault.deposit(wei))
     free = the_run.chain.ask(the_run.vault.free(keys.address))
-    _done({"staked": wei, "free": free}, receipt, as_json=as_json)
+    _done({"staked": wei, "free": free}, receipt, money, as_json=as_json)
 
 
 @app.command("unstake", epilog='Example: assay ledger unstake 500 --yes --json  ->  {"leaving", "not_before", "tx"}')
@@ -96,23 +99,24 @@ def unstake(
     as_json: JsonOption = False,
 ) -> None:
     """Ask for free stake back; `withdraw` pays it after the exit delay. With --for as a withdrawal address."""
-    wei = parse_amount(amount)
     the_run = open_round_run(settings)
+    money = the_run.currency
+    wei = money.parse(amount)
     vault, whose = the_run.vault, None if owner is None else Address(parse_address(owner))
     call = vault.request_exit(wei) if whose is None else vault.request_exit_for(whose, wei)
     if multisig is not None:
-        print_batch(the_run, multisig, f"Ask for {tokens(wei)} tokens of free stake back", [call])
+        print_batch(the_run, multisig, f"Ask for {money.both(wei)} of free stake back", [call])
         return
     keys = unlock_key(settings)
     account, whose = keys.account, whose or keys.address
     exit_s = the_run.charter.timing.exit
-    talk.print(f"{tokens(wei)} tokens can be withdrawn {duration(exit_s)} of chain time from now.")
+    talk.print(f"{money.both(wei)} can be withdrawn {duration(exit_s)} of chain time from now.")
     if dry_run:
         return
-    confirm(f"Take {tokens(wei)} tokens out of {checksummed(whose)}'s stake?", yes=yes)
+    confirm(f"Take {money.both(wei)} out of {checksummed(whose)}'s stake?", yes=yes)
     receipt = the_run.chain.send(account, call)
     leaving, not_before = the_run.chain.ask(vault.exiting(whose))
-    _done({"leaving": leaving, "not_before": not_before}, receipt, as_json=as_json)
+    _done({"leaving": leaving, "not_before": not_before}, receipt, money, as_json=as_json)
 
 
 @app.command("withdraw", epilog='Example: assay ledger withdraw --json  ->  {"held", "to", "tx"}')
@@ -131,10 +135,10 @@ def withdraw(
     keys = unlock_key(settings)
     account, whose = keys.account, whose or keys.address
     (leaving, _), to = the_run.chain.ask(vault.exiting(whose)), the_run.chain.ask(vault.payee_of(whose))
-    talk.print(f"withdraws {tokens(leaving)} tokens to {checksummed(to)}")
+    talk.print(f"withdraws {the_run.currency.both(leaving)} to {checksummed(to)}")
     receipt = the_run.chain.send(account, call)
     held = the_run.chain.ask(the_run.token.balance_of(to))
-    _done({"held": held, "to": checksummed(to)}, receipt, as_json=as_json)
+    _done({"held": held, "to": checksummed(to)}, receipt, the_run.currency, as_json=as_json)
 
 
 @app.command(
@@ -186,7 +190,7 @@ def withdrawal_address(
         return
     confirm(f"Name {to}?", yes=yes)
     receipt = the_run.chain.send(keys.account, call)
-    _done(_payee_document(whose, payee), receipt, as_json=as_json)
+    _done(_payee_document(whose, payee), receipt, the_run.currency, as_json=as_json)
 
 
 def _payee_document(owner: Address, payee: Address) -> dict[str, Any]:
@@ -215,9 +219,13 @@ def shares(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
     if as_json:
         print_json(document)
     else:
-        money = ("shares", "pending", "supply", "free_stake")
-        shown: dict[str, object] = {n: tokens(v) if n in money else v for n, v in document.items() if n != "claimable"}
-        shown |= {f"claimable {t}": tokens(v) for t, v in document["claimable"].items()}
+        kinds = dict.fromkeys(("shares", "pending", "supply"), SHARES) | {"free_stake": the_run.currency}
+        shown: dict[str, object] = {
+            n: kinds[n].show(v) if n in kinds else v for n, v in document.items() if n != "claimable"
+        }
+        for token in the_run.charter.revenue_tokens:
+            where = "0x" + token.hex()
+            shown[f"claimable {where}"] = the_run.currency_of(token).show(document["claimable"][where])
         print_fields(shown)
 
 
@@ -233,7 +241,7 @@ def claim(settings: Settings, owner: ForOption = None, as_json: JsonOption = Fal
     ripe = vested_grants(the_run, whose)
     vested = sum(amount for _, amount in ripe)
     if ripe:
-        talk.print(f"releases {tokens(vested)} shares that have vested, in {len(ripe)} transactions")
+        talk.print(f"releases {SHARES.show(vested)} shares that have vested, in {len(ripe)} transactions")
     for name, _ in ripe:
         receipt = the_run.chain.send(account, the_run.grants.release(name))
     claimed: dict[str, int] = {}
@@ -241,12 +249,12 @@ def claim(settings: Settings, owner: ForOption = None, as_json: JsonOption = Fal
         where = "0x" + token.hex()
         due = the_run.chain.ask(the_run.revenue.claimable(token, whose))
         if due:
-            talk.print(f"claims {tokens(due)} of {where}")
+            talk.print(f"claims {the_run.currency_of(token).both(due)} of {where}")
             receipt = the_run.chain.send(account, the_run.revenue.claim_for(token, whose))
             claimed[where] = due
     if receipt is None:
         talk.print("Nothing has vested and nothing is due yet; `assay ledger shares` shows what is pending.")
-    _done({"vested": vested, "claimed": claimed}, receipt, as_json=as_json)
+    _done({"vested": vested, "claimed": claimed}, receipt, SHARES, as_json=as_json)
 
 
 @app.command("pay", epilog='Example: assay ledger pay 1000 --yes --json  ->  {"paid", "token", "tx"}')
@@ -264,19 +272,20 @@ def pay(
     the_run = open_round_run(settings)
     check_run_code(the_run, settings)
     account = unlock_key(settings).account
-    wei = parse_amount(amount)
     listed = the_run.charter.revenue_tokens
     chosen = listed[0] if token is None and listed else Address(parse_address(token or ""))
     if chosen not in listed:
         raise UsageError(
             f"0x{chosen.hex()} is no revenue token of this run.", code="TokenNotListed", remedy="See `assay run show`."
         )
-    confirm(f"Pay {tokens(wei)} of 0x{chosen.hex()} to the owners? It cannot be taken back.", yes=yes)
+    money = the_run.currency_of(chosen)
+    wei = money.parse(amount)
+    confirm(f"Pay {money.both(wei)} of 0x{chosen.hex()} to the owners? It cannot be taken back.", yes=yes)
     from assay_ledger.bindings.token import TokenContract
 
     the_run.chain.send(account, TokenContract(chosen).approve(the_run.revenue.address, wei))
     receipt = the_run.chain.send(account, the_run.revenue.deposit(chosen, wei))
-    _done({"paid": wei, "token": "0x" + chosen.hex()}, receipt, as_json=as_json)
+    _done({"paid": wei, "token": "0x" + chosen.hex()}, receipt, money, as_json=as_json)
 
 
 @app.command("faucet", epilog='Example: assay ledger faucet 0xabc... --tokens 1000 --json  ->  {"tokens", "gas", "tx"}')
@@ -286,19 +295,22 @@ def faucet(
     addresses: Annotated[
         list[str], typer.Argument(metavar="ADDRESS...", help="Who gets tokens and gas, each as much.")
     ],
-    amount: Annotated[str, typer.Option("--tokens", help="Test tokens to mint.")] = "1000",
-    gas: Annotated[str, typer.Option("--gas", help="Coins for gas, from the faucet's account.")] = "1",
+    amount: Annotated[str, typer.Option("--tokens", help="Test tokens to mint.", callback=typed_amount)] = "1000",
+    gas: Annotated[
+        str, typer.Option("--gas", help="Coins for gas, from the faucet's account.", callback=typed_amount)
+    ] = "1",
     as_json: JsonOption = False,
 ) -> None:
     """Demo only: mint test tokens for strangers and send gas from the faucet's key."""
     everybody = [Address(parse_address(address)) for address in addresses]
     the_run = open_round_run(settings)
     account = unlock_key(settings).account
-    wei, gas_wei, receipt = parse_amount(amount), parse_amount(gas), None
-    talk.print(f"{len(everybody)} times {tokens(wei)} new test tokens, and {tokens(gas_wei)} coins of your own")
+    money, receipt = the_run.currency, None
+    wei, gas_wei = money.parse(amount), COIN.parse(gas)
+    talk.print(f"{len(everybody)} times {money.show(wei)} new test tokens, and {COIN.show(gas_wei)} coins of your own")
     for who in everybody:
         receipt = fund(the_run.chain, the_run, account, who, wei, gas_wei)
-    _done({"tokens": wei, "gas": gas_wei}, receipt, as_json=as_json)
+    _done({"tokens": wei, "gas": gas_wei}, receipt, money, as_json=as_json)
 
 
 def fund(chain: Chain, run: Run, faucet_account: TransactionSigner, who: Address, wei: Wei, gas_wei: Wei) -> Any:
@@ -335,13 +347,15 @@ def vested_grants(run: Run, owner: Address) -> list[tuple[Digest, Wei]]:
     return found
 
 
-def _done(document: dict[str, Any], receipt: Any, *, as_json: bool) -> None:
+def _done(document: dict[str, Any], receipt: Any, money: Currency, *, as_json: bool) -> None:
+    """The receipt of a verb; `money` is how its amounts are written, coins and shares apart."""
     tx = None if receipt is None else receipt["transactionHash"].to_0x_hex()
     if as_json:
         print_json(document | {"tx": tx})
         return
-    amounts = ("staked", "free", "leaving", "held", "vested", "paid", "tokens", "gas")
+    kinds = dict.fromkeys(("staked", "free", "leaving", "held", "paid", "tokens"), money)
+    kinds |= {"vested": SHARES, "gas": COIN}
     print_fields(
-        {n: tokens(v) if n in amounts else v for n, v in document.items()}
+        {n: kinds[n].show(v) if n in kinds else v for n, v in document.items()}
         | {"transaction": tx or "-", "gas used": "-" if receipt is None else receipt["gasUsed"]}
     )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from rich.live import Live
 from rich.text import Text
 
+from assay.amounts import SHARES, Currency
 from assay.cli.common import talk
-from assay.demo.lines import about
 from assay.durations import duration
 from assay.observing import logs
 from assay_ledger.bindings import bounties, payments
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 class LiveRole:
     """Drawn anew twice a second in a thread of its own, below what the actor says; `doing` is asked then."""
 
-    def __init__(self, doing: Callable[[], str], clock: Callable[[], float] = time.monotonic) -> None:
-        self._doing, self._clock = doing, clock
+    def __init__(self, doing: Callable[[], str], money: Currency, clock: Callable[[], float] = time.monotonic) -> None:
+        """`money`: how amounts of the run's token are written."""
+        self._doing, self._money, self._clock = doing, money, clock
         self._part = ""
         self._next: OwnDeadline | None = None
         self._now, self._seen_at = 0, 0.0
@@ -73,7 +74,7 @@ class LiveRole:
             left = max(0, self._next.until - self._now - round(self._clock() - self._seen_at))
             parts.append(f"next, within {duration(left)}: {self._next.text}")
         if self._pay or self._shares:
-            parts.append(f"earned: {about(self._pay)} tokens, {about(self._shares)} shares")
+            parts.append(f"earned: {self._money.brief(self._pay)} tokens, {SHARES.brief(self._shares)} shares")
         return " | ".join(parts)
 
     def _earn(self, pay: int, shares: int) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from assay.amounts import parse_amount, tokens
+from assay.amounts import COIN
 from assay.cli.common import address_named, open_chain, open_round_run, print_fields, print_json, talk
-from assay.cli.options import CHAIN, RUN, JsonOption, with_settings
+from assay.cli.options import CHAIN, RUN, JsonOption, typed_amount, with_settings
 from assay.durations import duration, parse_duration
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address
@@ -142,9 +142,10 @@ def _tell_held(keeper: JumpKeeper | WallKeeper, told: dict[Address, list[str]]) 
 def fund(
     settings: Settings,
     who: Annotated[list[str], typer.Argument(metavar="KEY|ADDRESS...", help="Who gets them, each as much.")],
-    coins: Annotated[str, typer.Option("--coins", help="Coins for gas.")] = "10",
+    coins: Annotated[str, typer.Option("--coins", help="Coins for gas.", callback=typed_amount)] = "10",
     amount: Annotated[
-        str | None, typer.Option("--tokens", metavar="AMOUNT", help="Test tokens of the run that is named.")
+        str | None,
+        typer.Option("--tokens", metavar="AMOUNT", help="Test tokens of the run that is named.", callback=typed_amount),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -152,8 +153,8 @@ def fund(
     from assay.node.local import give_coins, give_tokens
 
     everybody = {name: address_named(name, settings.keys_dir) for name in who}
-    wei, coin_wei = None if amount is None else parse_amount(amount), parse_amount(coins)
-    run = None if wei is None else open_round_run(settings)
+    coin_wei, run = COIN.parse(coins), None if amount is None else open_round_run(settings)
+    wei = None if amount is None or run is None else run.currency.parse(amount)
     chain = open_chain(settings) if run is None else run.chain
     rows = []
     for name, address in everybody.items():
@@ -164,9 +165,9 @@ def fund(
     if as_json:
         print_json(rows)
         return
-    more = f" and {tokens(wei)} test tokens" if wei else ""
+    more = f" and {run.currency.show(wei)} test tokens" if run is not None and wei else ""
     for row in rows:
-        typer.echo(f"{row['name']} got {tokens(coin_wei)} coins{more}.")
+        typer.echo(f"{row['name']} got {COIN.show(coin_wei)} coins{more}.")
 
 
 @app.command("skip", epilog='Example: assay node skip 36d --json  ->  {"now"}')

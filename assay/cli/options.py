@@ -10,6 +10,7 @@ from typing import Annotated, Any, Concatenate, Final, ParamSpec
 
 import typer
 
+from assay.amounts import check_typed
 from assay.cli import completion
 from assay.engine.runtime import devices
 from assay.engine.runtime.devices import Device
@@ -26,6 +27,23 @@ MultisigOption = Annotated[
     typer.Option("--multisig", metavar="ADDRESS", help="Send nothing: print what this multisig is to execute."),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; send nothing.")]
+
+
+def typed_amount(text: str | None) -> str | None:
+    """An amount as typed. What is one of no token is refused before anybody is asked anything."""
+    if text is not None:
+        check_typed(text)
+    return text
+
+
+def typed_amount_or_none(text: str) -> str:
+    """The same where nothing, `0`, is meant too."""
+    return text if text.strip() == "0" else str(typed_amount(text))
+
+
+AMOUNTS: Final = "Amount of tokens, such as 250 or 12.5, or of their smallest unit: 12500000wei."
+Amount = Annotated[str, typer.Argument(metavar="AMOUNT", help=AMOUNTS, callback=typed_amount)]
+AmountOrNone = Annotated[str, typer.Argument(metavar="AMOUNT", help=AMOUNTS, callback=typed_amount_or_none)]
 
 CHAIN: Final = ("rpc_url",)
 RUN: Final = (*CHAIN, "run")

@@ -22,7 +22,7 @@ STARTS = (
     "is named."
 )
 RESUMES = "As --start-from a run, with its outer momentum: its training goes on."
-TOKENS = "The run's money: an ERC-20 token of 18 decimals that you hold; a fresh test token unless given."
+TOKENS = "The run's money: an ERC-20 token that you hold, of any decimals; a fresh test token unless given."
 SPONSORS = (
     "The run's sponsor: a Safe or another contract, which opens, cancels and pays. The key only deploys; what the "
     "multisig is to execute is printed."

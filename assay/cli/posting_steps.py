@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.amounts import parse_amount, tokens
+from assay.amounts import SHARES, TEST_MONEY, Currency, check_typed
 from assay.cli.beacons import network_named
 from assay.cli.common import (
     check_run_code,
@@ -26,7 +25,6 @@ from assay.durations import duration
 from assay.protocol.errors import UsageError, UserError
 from assay.protocol.types import Address, Digest, Wei
 from assay.settings import Settings
-from assay.sponsor.charters import TOKEN
 
 if TYPE_CHECKING:
     from assay.protocol.run.run_charter import RunCharter
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from assay.sponsor.preparing import PreparedRounds
     from assay.sponsor.sponsor_words import SponsorWords
     from assay.sponsor.starting import StartValues
-    from assay_ledger.chain.client import Chain
+    from assay_ledger.rounds.run import Run
 
 DEFAULT_PRESET: Final = "demo"
 DEFAULT_STEPS: Final = 25
@@ -107,22 +105,20 @@ class PostWanted:
             drawn_bounty_ppm=round(self.bounty * 1e6),
         )
 
-    def escrow_for(self, charter: RunCharter) -> Wei:
+    def escrow_for(self, charter: RunCharter, money: Currency) -> Wei:
         """What the escrow gets: what all rounds can cost, unless an amount was named."""
         from assay.sponsor.launching import escrow_of
 
-        return escrow_of(charter) if self.escrow is None else parse_amount(self.escrow)
+        return escrow_of(charter) if self.escrow is None else money.parse(self.escrow)
 
-    def escrow_ahead(self, inner_steps: int) -> Wei:
-        """The same, before anything is captured."""
-        from assay.protocol.economics.chain_profiles import CHAINS
-        from assay.sponsor.charters import escrow_ahead, pace_of
+    def escrow_ahead(self, inner_steps: int, money: Currency) -> Wei:
+        """The same, before anything is captured. Raises UserError (TokenTooCoarse)."""
+        from assay.sponsor.charters import chain_terms, escrow_ahead, pace_of
         from assay.sponsor.preparing import group_size_of
 
-        if self.escrow is not None:
-            return parse_amount(self.escrow)
-        return escrow_ahead(
-            CHAINS[self.profile].chain(Wei(10**9), Wei(0)),
+        usual = escrow_ahead(
+            chain_terms(self.profile, money),
+            money=money,
             rounds=self.rounds,
             seats=self.seats,
             pace=pace_of(inner_steps, self.units, self.least, self.commit),
@@ -131,6 +127,7 @@ class PostWanted:
             committee=self.committee,
             group_size=group_size_of(self.seats, self.group_size),
         )
+        return usual if self.escrow is None else money.parse(self.escrow)
 
     @property
     def committee(self) -> Committee:
@@ -149,6 +146,7 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
     from assay.sponsor.multisig import batch_of, check_multisig
     from assay.sponsor.posting import post_run
     from assay_ledger.chain.client import address_of
+    from assay_ledger.rounds.currencies import read_currency
 
     inner_steps, network = check_wanted(wanted), network_named(wanted.drawn_by, wanted.profile)
     blobs, chain = open_blobs(settings), open_chain(settings)
@@ -156,7 +154,11 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
     multisig = wanted.multisig
     if multisig is not None:
         check_multisig(chain, multisig)
-    paid = None if wanted.own_token is None else (wanted.own_token, wanted.escrow_ahead(inner_steps))
+    money, paid = TEST_MONEY, None
+    if wanted.own_token is not None:
+        # Of a token that says no decimals nothing follows; why it is refused is said with what else is missing.
+        money = read_currency(chain, wanted.own_token)
+        paid = wanted.own_token, wanted.escrow_ahead(inner_steps, money) if money.is_known else Wei(0)
     check_ready(
         chain,
         blobs,
@@ -173,11 +175,11 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
     prepared = replace(prepared, origin=replace(prepared.origin, words=words))
 
     def ask(charter: RunCharter) -> None:
-        escrow = wanted.escrow_for(charter)
-        for line in _terms(charter, escrow):
+        escrow = wanted.escrow_for(charter, money)
+        for line in _terms(charter, escrow, money):
             talk.print(line, markup=False, soft_wrap=True)
         pays = f"have {wanted.sponsor_multisig}" if multisig is not None else "and"
-        confirm(f"Deploy this run from {sponsor.address} {pays} pay {tokens(escrow)} tokens into its escrow?", yes=yes)
+        confirm(f"Deploy this run from {sponsor.address} {pays} pay {money.both(escrow)} into its escrow?", yes=yes)
 
     with told_steps(moved(blobs)) as say:
         run = post_run(
@@ -195,22 +197,19 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
             pays=wanted.pays,
             committee=wanted.committee,
             token=wanted.own_token,
+            money=money,
             sponsored_by=multisig,
             talk=say,
             confirm=ask,
         )
         check_run_code(run, settings)
-        wei = wanted.escrow_for(run.charter)
+        wei = wanted.escrow_for(run.charter, money)
         if wanted.own_token is None:
             mint_tokens(chain, sponsor, run.token, multisig or address_of(sponsor), wei)
         if multisig is None:
-            say(f"funding the escrow with {tokens(wei)} tokens")
+            say(f"funding the escrow with {money.both(wei)}")
             fund_run(chain, sponsor, run, wei)
-    document: dict[str, Any] = {
-        "run": "0x" + run.address.hex(),
-        "store": blobs.location,
-        "token": "0x" + run.charter.token.hex(),
-    }
+    document: dict[str, Any] = {"run": "0x" + run.address.hex(), "store": blobs.location}
     document |= {"escrow": wei} | describe(run)
     if multisig is not None:
         talk.print("The escrow is empty until the multisig executes `batch`; `--multisig` prints what it does later.")
@@ -218,8 +217,8 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
     if as_json:
         print_json(document)
         return
-    show_fields(document)
-    for line in _next_steps(chain, run.charter, run.address, own_token=wanted.own_token is not None):
+    show_fields(document, money)
+    for line in _next_steps(run, money, own_token=wanted.own_token is not None):
         talk.print(line, markup=False, soft_wrap=True)
 
 
@@ -238,7 +237,7 @@ def check_wanted(wanted: PostWanted) -> int:
             remedy=f"Choose one of: {', '.join(sorted(CHAINS))}.",
         )
     if wanted.escrow is not None:
-        parse_amount(wanted.escrow)
+        check_typed(wanted.escrow)
     for address in (wanted.token, wanted.sponsor_multisig):
         if address is not None:
             parse_address(address)
@@ -249,21 +248,20 @@ def check_wanted(wanted: PostWanted) -> int:
     return inner_steps
 
 
-def _next_steps(chain: Chain, charter: RunCharter, address: Address, *, own_token: bool = False) -> list[str]:
+def _next_steps(run: Run, money: Currency, *, own_token: bool = False) -> list[str]:
     """What has to happen before the first round, as commands, with amounts that last for all rounds."""
     from assay.node.local import is_local
     from assay.planning.outlook import outlook_of_role
 
-    least = charter.launch.tickets
-    seat = math.ceil(outlook_of_role(charter).advised / TOKEN)
-    all_tickets = math.ceil(outlook_of_role(charter, tickets=least).advised / TOKEN)
-    most, named = max(seat, all_tickets), "--tokens AMOUNT"
-    tokens_for = f"assay node fund NAME... {named}" if is_local(chain) else f"assay ledger faucet ADDRESS... {named}"
-    brought = f"coins and test tokens for them: {tokens_for}   ({most} tokens are enough for each)"
+    charter, least = run.charter, run.charter.launch.tickets
+    for_seat, for_tickets = outlook_of_role(charter).advised, outlook_of_role(charter, tickets=least).advised
+    seat, all_tickets, most = (money.at_least(wei) for wei in (for_seat, for_tickets, max(for_seat, for_tickets)))
+    verb = "node fund NAME..." if is_local(run.chain) else "ledger faucet ADDRESS..."
+    brought = f"coins and test tokens for them: assay {verb} --tokens AMOUNT   ({most} tokens are enough for each)"
     if own_token:
         brought = f"coins for them, and up to {most} of the token 0x{charter.token.hex()} for each"
     return [
-        f"Next, in everybody's shell: export ASSAY_RUN=0x{address.hex()}",
+        f"Next, in everybody's shell: export ASSAY_RUN=0x{run.address.hex()}",
         f"  {brought}",
         f"  auditors:  assay verifier start --key NAME --tickets {least} --deposit {all_tickets}   (several may share "
         f"the {least} tickets)",
@@ -274,21 +272,21 @@ def _next_steps(chain: Chain, charter: RunCharter, address: Address, *, own_toke
     ]
 
 
-def _terms(charter: RunCharter, escrow: Wei) -> list[str]:
+def _terms(charter: RunCharter, escrow: Wei, money: Currency) -> list[str]:
     """What the sponsor is about to promise, in sentences."""
     from assay.planning.outlook import outlook_of_run
 
     t, e, w = charter.training, charter.economics, charter.timing
-    shares = f"{tokens(e.shares_per_unit * t.max_units)} shares"
-    paid = f"{tokens(charter.price)} tokens and {shares}" if e.pays else f"{shares} and no tokens"
+    shares = f"{SHARES.show(e.shares_per_unit * t.max_units)} shares"
+    paid = f"{money.show(charter.price)} tokens and {shares}" if e.pays else f"{shares} and no tokens"
     whole = outlook_of_run(charter)
     return [
         f"{charter.rounds} rounds of {w.commit} s for {t.seats} seats, up to {t.max_units} units of {t.steps_per_unit} "
         f"steps each",
-        f"a whole commitment earns {paid}, a replay {tokens(e.wage)} tokens; the escrow gets {tokens(escrow)}, and "
-        f"what is left in the end goes back to its funders",
-        f"a seat locks {tokens(e.seat_lock)} tokens and a fee of {tokens(e.seat_fee)}, a ticket of an auditor "
-        f"{tokens(e.ticket_bond)}; {charter.launch.tickets} tickets must count before a round opens",
+        f"a whole commitment earns {paid}, a replay {money.show(e.wage)} tokens; the escrow gets {money.show(escrow)}, "
+        f"and what is left in the end goes back to its funders",
+        f"a seat locks {money.show(e.seat_lock)} tokens and a fee of {money.show(e.seat_fee)}, a ticket of an auditor "
+        f"{money.show(e.ticket_bond)}; {charter.launch.tickets} tickets must count before a round opens",
         f"a round takes at most {duration(whole.round_at_most_seconds)} of chain time, tickets count after "
         f"{duration(whole.before_seconds)}, shares vest after {duration(whole.vesting_seconds)}, stake leaves after "
         f"{duration(whole.exit_seconds)}",

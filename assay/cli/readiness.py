@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from eth_utils.address import to_checksum_address
 
-from assay.amounts import tokens
+from assay.amounts import COIN
 from assay.cli.beacons import check_relays
 from assay.cli.checks import check_store
 from assay.cli.common import talk
@@ -113,11 +113,11 @@ def check_coins(chain: Chain, who: Address) -> str:
         address = to_checksum_address(who)
         remedy = f"`assay node fund {address}`." if is_local(chain) else f"Send coins to {address}."
         raise FundsError(
-            f"{address} has {held / 1e18:.6f} coins; posting a run takes up to {POST_GAS * price / 1e18:.6f}.",
+            f"{address} has {COIN.about(held, 6)} coins; posting a run takes up to {COIN.about(POST_GAS * price, 6)}.",
             code="GasShort",
             remedy=remedy,
         )
-    return f"{tokens(held)}, of which posting takes up to {POST_GAS * price / 1e18:.6f}"
+    return f"{COIN.show(held)}, of which posting takes up to {COIN.about(POST_GAS * price, 6)}"
 
 
 def check_contracts() -> str:

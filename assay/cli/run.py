@@ -43,11 +43,11 @@ def show(settings: Settings, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(promised | {"code": code, "waits": [asdict(wait) for wait in waiting]} | done)
         return
-    documents.show_fields(promised | documents.code_fields(code))
+    documents.show_fields(promised | documents.code_fields(code), the_run.currency)
     for role in ("solver", "verifier"):
         for line in joining.outlook_lines(the_run, role, 1)[:2]:
             typer.echo(line)
-    documents.show_progress(done)
+    documents.show_progress(done, the_run.currency)
     for wait in waiting:
         typer.echo(f"{'It stands still: ' if wait.stands else ''}{wait.text} {wait.remedy}".rstrip())
 

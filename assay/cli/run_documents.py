@@ -8,7 +8,7 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
-from assay.amounts import tokens
+from assay.amounts import Currency
 from assay.cli.common import print_fields, print_table
 from assay.protocol.economics.run_bounds import audit_terms
 from assay.protocol.rounds.duty_types import Epoch
@@ -37,6 +37,7 @@ def describe(run: Run) -> dict[str, Any]:
     return {
         "chain_id": run.chain.chain_id,
         "sponsor": to_checksum_address(c.sponsor),
+        **describe_money(run),
         "rounds": c.rounds,
         "seats": t.seats,
         "units": t.max_units,
@@ -67,6 +68,23 @@ def describe(run: Run) -> dict[str, Any]:
         "vesting_seconds": w.vesting,
         "exit_seconds": w.exit,
     }
+
+
+def describe_money(run: Run) -> dict[str, Any]:
+    """A run's token and what it says of itself; decimals are None where it says none that a token can have."""
+    return {
+        "token": "0x" + run.charter.token.hex(),
+        "token_decimals": run.currency.decimals,
+        "token_symbol": run.currency.symbol,
+    }
+
+
+def money_words(run: Run) -> str:
+    """The same in words; a symbol is whatever the issuer chose, so the address comes first."""
+    money = run.currency
+    says = f"{money.decimals} decimals" if money.is_known else "no decimals that a token can have"
+    named = f' and calls itself "{money.symbol}"' if money.symbol else ""
+    return f"0x{run.charter.token.hex()} says {says}{named}"
 
 
 CODE_WORDS = {
@@ -171,20 +189,20 @@ def epoch_entry(view: RunView, number: int, epoch: Epoch) -> dict[str, Any]:
     }
 
 
-def show_fields(document: dict[str, Any]) -> None:
-    """Names and values, amounts in tokens; what belongs together under one name gets a line each."""
+def show_fields(document: dict[str, Any], money: Currency) -> None:
+    """Names and values, amounts as `money` writes them; what belongs together under one name gets a line each."""
     flat: dict[str, object] = {}
     for name, value in document.items():
         if isinstance(value, dict):
             flat |= {f"{name} {part}": x for part, x in value.items()}
         else:
-            flat[name] = f"{tokens(value)} tokens" if name in MONEY else value
+            flat[name] = f"{money.show(value)} tokens" if name in MONEY else value
     print_fields(flat)
 
 
-def show_progress(document: dict[str, Any]) -> None:
+def show_progress(document: dict[str, Any], money: Currency) -> None:
     """How far a run has come, as tables."""
-    show_fields({n: v for n, v in document.items() if not isinstance(v, list | dict)})
+    show_fields({n: v for n, v in document.items() if not isinstance(v, list | dict)}, money)
     for title, name in (
         ("Rounds", "rounds_opened"),
         ("Tenures", "tenures"),
@@ -202,7 +220,7 @@ def show_progress(document: dict[str, Any]) -> None:
     if document["accusations"]:
         print_fields({"accusations": _counted(document["accusations"].items())})
     for lock, amount in document["pots"].items():
-        print_fields({f"bounty {lock[:10]}…": f"{tokens(amount)} tokens"})
+        print_fields({f"bounty {lock[:10]}…": f"{money.show(amount)} tokens"})
 
 
 def _cell(value: object) -> object:
@@ -219,5 +237,5 @@ def _counted(pairs: Iterable[tuple[str, int]]) -> str:
 
 def code_fields(code: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run's code, a line each."""
-    shown = {"code": f"{CODE_WORDS[code['status']]} ({code['digest']})", "token": code["token"]}
+    shown = {"code": f"{CODE_WORDS[code['status']]} ({code['digest']})", "token code": code["token"]}
     return shown | {f"unknown {name}": code["contracts"][name]["address"] for name in code["unknown"]}

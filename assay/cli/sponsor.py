@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from assay.amounts import parse_amount, tokens
+from assay.amounts import Currency
 from assay.cli.common import (
+    check_money,
     check_run_code,
     confirm,
     open_round_run,
@@ -19,7 +20,7 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
-from assay.cli.options import KEY, RUN, JsonOption, MultisigOption, YesOption, with_settings
+from assay.cli.options import KEY, RUN, Amount, JsonOption, MultisigOption, YesOption, with_settings
 from assay.protocol.errors import FundsError, RejectedError, UserError
 from assay.protocol.rounds.escrow import RunPhase
 from assay.settings import Settings
@@ -48,7 +49,7 @@ def _expect(run: Run, can: Callable[[RunPhase], bool], when: str) -> None:
 @with_settings(*RUN, *KEY, "allow_code")
 def fund(
     settings: Settings,
-    amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="Amount of tokens, such as 250 or 12.5.")],
+    amount: Amount,
     multisig: MultisigOption = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
@@ -56,22 +57,25 @@ def fund(
     """Add tokens to a run's escrow. What came first is spent first; what is left goes back to its funders."""
     from assay.sponsor.launching import fund_calls, fund_run
 
-    wei, run = parse_amount(amount), open_round_run(settings)
+    run = open_round_run(settings)
+    check_money(run)
+    money = run.currency
+    wei = money.parse(amount)
     check_run_code(run, settings)
     if multisig is not None:
-        print_batch(run, multisig, f"Pay {tokens(wei)} tokens into a run's escrow", fund_calls(run, wei))
+        print_batch(run, multisig, f"Pay {money.both(wei)} into a run's escrow", fund_calls(run, wei))
         return
     keys = unlock_key(settings)
     held = run.chain.ask(run.token.balance_of(keys.address))
     if held < wei:
         raise FundsError(
-            f"{keys.account.address} holds {tokens(held)} tokens, {tokens(wei)} are to be paid in.",
+            f"{keys.account.address} holds {money.show(held)} tokens, {money.show(wei)} are to be paid in.",
             code="TokensShort",
             remedy="Fund with less, or get tokens first.",
         )
-    confirm(f"Pay {tokens(wei)} tokens into the run's escrow?", yes=yes)
+    confirm(f"Pay {money.both(wei)} into the run's escrow?", yes=yes)
     fund_run(run.chain, keys.account, run, wei)
-    _print({"funded": wei, "escrow": run.chain.ask(run.escrow.balance())}, as_json=as_json)
+    _print({"funded": wei, "escrow": run.chain.ask(run.escrow.balance())}, money, as_json=as_json)
 
 
 @with_settings(*RUN, *KEY)
@@ -88,7 +92,7 @@ def open_(settings: Settings, multisig: MultisigOption = None, as_json: JsonOpti
             if lacks.tickets
             else "",
             "a seat that is held" if lacks.seats == all_seats else "",
-            f"{tokens(lacks.escrow)} tokens of escrow" if lacks.escrow else "",
+            f"{run.currency.show(lacks.escrow)} tokens of escrow" if lacks.escrow else "",
         ]
         raise RunLacks(
             f"The run still lacks {' and '.join(filter(None, missing))}.",
@@ -98,16 +102,16 @@ def open_(settings: Settings, multisig: MultisigOption = None, as_json: JsonOpti
         )
     if lacks.seats:
         talk.print(f"Opening with {lacks.seats} of {all_seats} seats free; they can be taken later.")
-    ask = run.chain.ask
+    ask, money = run.chain.ask, run.currency
     talk.print(
-        f"The escrow holds {tokens(ask(run.escrow.balance()))} tokens; "
-        f"the first round sets {tokens(ask(run.escrow.cost_of(all_seats - lacks.seats)))} aside."
+        f"The escrow holds {money.show(ask(run.escrow.balance()))} tokens; "
+        f"the first round sets {money.show(ask(run.escrow.cost_of(all_seats - lacks.seats)))} aside."
     )
     if multisig is not None:
         print_batch(run, multisig, "Open a run's first round", [run.escrow.launch()])
         return
     launch_run(run.chain, unlock_key(settings).account, run)
-    _print({"opened": run.chain.head().timestamp}, as_json=as_json)
+    _print({"opened": run.chain.head().timestamp}, money, as_json=as_json)
 
 
 @with_settings(*RUN, *KEY)
@@ -120,11 +124,11 @@ def cancel(
     if multisig is not None:
         print_batch(run, multisig, "Cancel a run before its first round", [run.escrow.cancel()])
         return
-    held = tokens(run.chain.ask(run.escrow.balance()))
-    confirm(f"Cancel the run? It can never open afterwards; {held} tokens go back to its funders.", yes=yes)
+    held = run.currency.both(run.chain.ask(run.escrow.balance()))
+    confirm(f"Cancel the run? It can never open afterwards; {held} go back to its funders.", yes=yes)
     run.chain.send(unlock_key(settings).account, run.escrow.cancel())
     talk.print("Funders get their tokens back with `assay run refund`.")
-    _print({"phase": run.chain.ask(run.escrow.phase()).name.lower()}, as_json=as_json)
+    _print({"phase": run.chain.ask(run.escrow.phase()).name.lower()}, run.currency, as_json=as_json)
 
 
 @with_settings(*RUN, *KEY)
@@ -142,13 +146,13 @@ def refund(settings: Settings, multisig: MultisigOption = None, as_json: JsonOpt
     keys = unlock_key(settings)
     before, paid = run.chain.ask(run.vault.free(keys.address)), run.chain.ask(run.escrow.funded_of(keys.address))
     talk.print(
-        f"You paid {tokens(paid)} tokens in that did not come back yet; "
-        f"the escrow holds {tokens(run.chain.ask(run.escrow.balance()))} of all funders."
+        f"You paid {run.currency.show(paid)} tokens in that did not come back yet; "
+        f"the escrow holds {run.currency.show(run.chain.ask(run.escrow.balance()))} of all funders."
     )
     refund_all(run.chain, keys.account, run)
     back = run.chain.ask(run.vault.free(keys.address)) - before
     talk.print("It is free stake in the run's vault now: `assay ledger unstake` and `withdraw` pay it out.")
-    _print({"refunded": back}, as_json=as_json)
+    _print({"refunded": back}, run.currency, as_json=as_json)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -159,9 +163,9 @@ def add_to(app: typer.Typer) -> None:
     app.command("refund", epilog='Example: assay run refund --key sponsor --json  ->  {"refunded"}')(refund)
 
 
-def _print(document: dict[str, Any], *, as_json: bool) -> None:
+def _print(document: dict[str, Any], money: Currency, *, as_json: bool) -> None:
     if as_json:
         print_json(document)
         return
     amounts = ("funded", "escrow", "refunded")
-    print_fields({n: f"{tokens(v)} tokens" if n in amounts else v for n, v in document.items()})
+    print_fields({n: f"{money.show(v)} tokens" if n in amounts else v for n, v in document.items()})

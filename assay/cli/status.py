@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from eth_utils.address import to_checksum_address
 
-from assay.amounts import tokens
+from assay.amounts import COIN, SHARES, Currency
 from assay.cli.common import address_asked, open_blobs, open_round_run, print_json
 from assay.cli.options import STORED_RUN, JsonOption, WhoOption, with_settings
 from assay.durations import duration
-from assay.explorer.documents import Document, wei
+from assay.explorer.documents import Document, hexed, wei
 from assay.protocol.types import Address
 from assay.settings import Settings
 
@@ -26,6 +26,8 @@ EPILOG = (
     'Example: assay status --address 0xabc... --json  ->  {"stake", "locks", "leaving", "withdrawal_address", "seats", '
     '"tickets", "next_deadline", "earned", "income", ...}; amounts are wei as strings, times seconds of chain time.'
 )
+
+IN_SHARES: Final = ("shares", "pending")
 
 ALWAYS_SHOWN: Final = ("pay", "wages", "shares", "pending")
 """What was earned is said of these though it be nothing."""
@@ -76,12 +78,19 @@ def document_at(reader: RunReader, run: Run, who: Address) -> Document:
         view = RunView(run.charter, run.facts, who, reader.state)
         found = status_of(view, money_of(reader, who, claimable))
     coins = int(run.chain.read(lambda: run.chain.w3.eth.get_balance(to_checksum_address(who))))
+    found |= {"token": hexed(run.charter.token), "decimals": decimals_of(run)}
     return found | {"wallet": {"coins": wei(coins), "tokens": wei(ask(run.token.balance_of(who)))}}
+
+
+def decimals_of(run: Run) -> dict[str, int | None]:
+    """How amounts of the run's token, and of its revenue tokens, are written; None where a token does not say."""
+    listed = dict.fromkeys((run.charter.token, *run.charter.revenue_tokens))
+    return {hexed(token): run.currency_of(token).decimals for token in listed}
 
 
 def lines(document: Document) -> Iterator[str]:
     """The same for people, amounts in tokens."""
-    now = document["now"]
+    now, money = document["now"], _money(document)
     who = to_checksum_address(document["address"])
     yield f"{who} in run {document['run']} ({document['phase']}), chain time {now}"
     if not document["known"]:
@@ -89,11 +98,11 @@ def lines(document: Document) -> Iterator[str]:
     due = document["next_deadline"]
     yield f"Next deadline: {_deadline(due, now)}" if due else "Next deadline: none"
     yield from _section("Stake", list(_stake(document, now)))
-    yield from _section("Locks", [_lock(lock, now) for lock in document["locks"]])
+    yield from _section("Locks", [_lock(lock, now, money) for lock in document["locks"]])
     yield from _section("Seats", [_seat(seat) for seat in document["seats"]])
-    yield from _section("Tickets", [_ticket(ticket, now) for ticket in document["tickets"]])
-    yield from _section("Earned", list(_earned(document["earned"], now)))
-    yield from _section("Income", list(_income(document["income"] or {})))
+    yield from _section("Tickets", [_ticket(ticket, now, money) for ticket in document["tickets"]])
+    yield from _section("Earned", list(_earned(document, now)))
+    yield from _section("Income", list(_income(document["income"] or {}, money)))
     yield from _section("Then", [(_deadline(later, now),) for later in document["deadlines"][1:]])
 
 
@@ -107,8 +116,13 @@ def _section(title: str, rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
 
 
-def _amount(wei_text: str) -> str:
-    return tokens(int(wei_text))
+def _money(document: Document, token: str | None = None) -> Currency:
+    """How amounts of a token are written, of the run's own unless one is named."""
+    return Currency(document["decimals"][token or document["token"]])
+
+
+def _amount(wei_text: str, money: Currency) -> str:
+    return money.show(int(wei_text))
 
 
 def _deadline(due: Document, now: int) -> str:
@@ -119,25 +133,26 @@ def _deadline(due: Document, now: int) -> str:
 def _stake(document: Document, now: int) -> Iterator[tuple[str, ...]]:
     from assay.status.locks import when
 
+    money = _money(document)
     for name, amount in document["stake"].items():
-        yield name, _amount(amount)
+        yield name, _amount(amount, money)
     leaving = document["leaving"]
     if leaving is not None:
-        yield "asked out", _amount(leaving["amount"]), f"can be withdrawn {when(leaving['ends_at'], now)}"
+        yield "asked out", _amount(leaving["amount"], money), f"can be withdrawn {when(leaving['ends_at'], now)}"
     if document["withdrawal_address"] != document["address"]:
         yield "paid out to", "", to_checksum_address(document["withdrawal_address"])
     yield (
         "in the wallet",
-        _amount(document["wallet"]["tokens"]),
-        f"and {int(document['wallet']['coins']) / 1e18:.6f} coins",
+        _amount(document["wallet"]["tokens"], money),
+        f"and {COIN.about(int(document['wallet']['coins']), 6)} coins",
     )
 
 
-def _lock(lock: Document, now: int) -> tuple[str, ...]:
+def _lock(lock: Document, now: int, money: Currency) -> tuple[str, ...]:
     from assay.status.locks import LockEnd
 
     end = LockEnd(**{name: lock[name] for name in ("ends_at", "not_before", "lost_after", "waits_for")})
-    return lock["what"], _amount(lock["amount"]), end.words(now)
+    return lock["what"], _amount(lock["amount"], money), end.words(now)
 
 
 def _seat(seat: Document) -> tuple[str, ...]:
@@ -150,7 +165,7 @@ def _seat(seat: Document) -> tuple[str, ...]:
     return *kept, f"rounds from {seat['from']}{until}{since}", owes
 
 
-def _ticket(ticket: Document, now: int) -> tuple[str, ...]:
+def _ticket(ticket: Document, now: int, money: Currency) -> tuple[str, ...]:
     from assay.status.locks import when
 
     if ticket["until"] is not None:
@@ -159,36 +174,38 @@ def _ticket(ticket: Document, now: int) -> tuple[str, ...]:
         span = f"counts {when(ticket['since'], now)}" if ticket["since"] > now else f"counts since {ticket['since']}"
     owes = f"{ticket['findings']} findings, {ticket['obligations']} obligations"
     owes += f", {ticket['secrets_owed']} secrets owed" if ticket["secrets_owed"] else ""
-    owes += f", short of {_amount(ticket['missing'])}" if ticket["missing"] != "0" else ""
+    owes += f", short of {_amount(ticket['missing'], money)}" if ticket["missing"] != "0" else ""
     return f"ticket {ticket['ticket']}", ticket["status"], span, owes
 
 
-def _earned(earned: Document, now: int) -> Iterator[tuple[str, ...]]:
+def _earned(document: Document, now: int) -> Iterator[tuple[str, ...]]:
     from assay.status.locks import when
 
+    earned, money = document["earned"], _money(document)
     for name in ("pay", "wages", "merges", "won", "lost", "shares", "pending", "claimed"):
         if earned[name] != "0" or name in ALWAYS_SHOWN:
-            yield name, _amount(earned[name])
+            yield name, _amount(earned[name], SHARES if name in IN_SHARES else money)
     for grant in earned["vesting"]:
-        yield "vesting", _amount(grant["amount"]), f"shares vest {when(grant['ends_at'], now)}"
+        yield "vesting", _amount(grant["amount"], SHARES), f"shares vest {when(grant['ends_at'], now)}"
     for token, amount in earned["claimable"].items():
-        yield "claimable", _amount(amount), f"of {token}: `assay ledger claim`"
+        yield "claimable", _amount(amount, _money(document, token)), f"of {token}: `assay ledger claim`"
     unpaid = earned["unpaid"]
     for name, most, what in (
         ("commitments", "pay_at_most", "if they stand"),
         ("findings", "wages_at_most", "once they are settled"),
     ):
         if unpaid[name]:
-            yield "not paid yet", _amount(unpaid[most]), f"at most, for {unpaid[name]} {name}, {what}"
+            yield "not paid yet", _amount(unpaid[most], money), f"at most, for {unpaid[name]} {name}, {what}"
 
 
-def _income(income: Document) -> Iterator[tuple[str, ...]]:
+def _income(income: Document, money: Currency) -> Iterator[tuple[str, ...]]:
     if "per_round_at_most" in income:
-        shares = _amount(income["shares_per_round_at_most"])
+        shares = _amount(income["shares_per_round_at_most"], SHARES)
         yield (
             "a round",
-            _amount(income["per_round_at_most"]),
+            _amount(income["per_round_at_most"], money),
             f"tokens and {shares} shares at most, for whole commitments",
         )
     if "per_finding" in income:
-        yield "a finding", _amount(income["per_finding"]), f"tokens and {_amount(income['shares_per_finding'])} shares"
+        shares = _amount(income["shares_per_finding"], SHARES)
+        yield "a finding", _amount(income["per_finding"], money), f"tokens and {shares} shares"

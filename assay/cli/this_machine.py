@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from assay.amounts import tokens
+from assay.amounts import SHARES, Currency
 from assay.cli.common import archive_of, open_blobs
 from assay.cli.progress import moved, told_steps
 from assay.planning.expected import DailyIncome, auditor_day, solver_day
@@ -46,17 +46,20 @@ def income_of(run: Run, view: RunView, role: str, tickets: int) -> DailyIncome:
     return auditor_day(run.charter, tickets, others, max(seated, launch.seats, 1))
 
 
-def income_lines(income: DailyIncome, role: str) -> Iterator[str]:
+def income_lines(income: DailyIncome, role: str, money: Currency) -> Iterator[str]:
     """The same in sentences."""
     spread = (
         "if every round lasts as long as it may and all work stands; shorter rounds bring more"
         if role == "solver"
-        else f"between {tokens(income.low)} and {tokens(income.high)} on nine days of ten, as tickets are drawn"
+        else f"between {money.brief(income.low)} and {money.brief(income.high)} on nine days of ten, as tickets are "
+        "drawn"
     )
-    yield f"A day brings {tokens(income.mean)} tokens and {tokens(income.shares)} shares, {spread}; gas {income.gas:,}."
+    brings = f"{money.brief(income.mean)} tokens and {SHARES.brief(income.shares)} shares"
+    yield f"A day brings {brings}, {spread}; gas {income.gas:,}."
     yield (
-        f"At the worst {tokens(income.loses_stake)} tokens of stake are lost, and up to {tokens(income.loses_pay)} "
-        "that are not settled: a claim of its own was refuted, or it fell silent in its own game."
+        f"At the worst {money.show(income.loses_stake)} tokens of stake are lost, and up to "
+        f"{money.show(income.loses_pay)} that are not settled: a claim of its own was refuted, or it fell silent in "
+        "its own game."
     )
 
 

@@ -1,7 +1,7 @@
 """An existing token as the money of a run: what can be found out of it before anything is captured or deployed.
 
-A vault refuses a token that keeps a fee at each deposit (`FeeOnTransfer`), and amounts are shown and priced in units of
-10^18. Found here, that costs a question; found by the vault, all that was deployed.
+A vault refuses a token that keeps a fee at each deposit (`FeeOnTransfer`). Found here, that costs a question; found by
+the vault, all that was deployed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from eth_utils.address import to_checksum_address
 
-from assay.amounts import tokens
+from assay.amounts import MOST_DECIMALS, Currency
 from assay.protocol.errors import AssayError, FundsError, UserError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from assay_ledger.chain.client import Chain
     from assay_ledger.contract import Call, Query
 
-DECIMALS: Final = 18
 DELEGATION: Final = bytes.fromhex("ef0100")
 """What the code of an account begins with that is a person's and lends its address to a contract (EIP-7702)."""
 
@@ -32,10 +31,11 @@ LATER_S: Final = 30 * 24 * 60 * 60
 def check_token(chain: Chain, token: Address, sponsor: Address, needed: Wei) -> str:
     """What is known of a token as a run's money, in a sentence; `needed` wei go into the escrow.
 
-    Raises UserError (TokenMissing, TokenUnreadable, TokenDecimals, TokenTakesFee, TokenRebases, TokenRefuses),
+    Raises UserError (TokenMissing, TokenUnreadable, TokenTakesFee, TokenRebases, TokenRefuses),
     FundsError (TokensShort).
     """
     from assay_ledger.bindings.token import TokenContract
+    from assay_ledger.rounds.currencies import read_currency
 
     name, contract = to_checksum_address(token), TokenContract(token)
     code = chain.code_at(token)
@@ -43,33 +43,36 @@ def check_token(chain: Chain, token: Address, sponsor: Address, needed: Wei) -> 
         raise UserError(
             f"There is no contract at {name}.", code="TokenMissing", remedy="Give the address of an ERC-20 token."
         )
+    money = read_currency(chain, token)
     try:
-        decimals, held = int(chain.ask(contract.decimals())), int(chain.ask(contract.balance_of(sponsor)))
+        held = int(chain.ask(contract.balance_of(sponsor)))
     except AssayError as error:
         if error.code == "NodeUnreachable":
             raise
         raise UserError(
-            f"The contract at {name} answers no `decimals` or `balanceOf` as a token does.",
+            f"The contract at {name} answers no `balanceOf` as a token does.",
             code="TokenUnreadable",
             remedy="Give the address of an ERC-20 token.",
         ) from error
-    if decimals != DECIMALS:
+    if not money.is_known:
         raise UserError(
-            f"The token at {name} has {decimals} decimals; prices, stakes and bounds of a run count 10^-18 of a token.",
-            code="TokenDecimals",
-            remedy="Wrap it in a token of 18 decimals, or leave --token out for a test token.",
+            f"The token at {name} says no decimals that a token can have, so nobody can say what amounts of it are.",
+            code="TokenUnreadable",
+            remedy=f"Use a token whose `decimals` are 0 to {MOST_DECIMALS}, or leave --token out for a test token.",
         )
     if held < needed:
         raise FundsError(
-            f"{to_checksum_address(sponsor)} holds {tokens(held)} of the token at {name}; the escrow takes "
-            f"{tokens(needed)}.",
+            f"{to_checksum_address(sponsor)} holds {money.both(held)} of the token at {name}; the escrow takes "
+            f"{money.both(needed)}.",
             code="TokensShort",
             remedy="Get what is missing, or give a smaller --escrow, fewer --rounds or --seats.",
         )
-    return f"{name}: {tokens(held)} held, the escrow takes {tokens(needed)}; {_tried(chain, token, sponsor, needed)}"
+    says = f"{money.decimals} decimals" + (f', calls itself "{money.symbol}"' if money.symbol else "")
+    tried = _tried(chain, token, sponsor, needed, money)
+    return f"{name}: {says}; {money.show(held)} held, the escrow takes {money.both(needed)}; {tried}"
 
 
-def _tried(chain: Chain, token: Address, sponsor: Address, amount: Wei) -> str:
+def _tried(chain: Chain, token: Address, sponsor: Address, amount: Wei, money: Currency) -> str:
     """Has the node simulate a deposit, and the balance a month later. Nothing is sent."""
     from assay.protocol.types import Address
     from assay_ledger.bindings.token import TokenContract
@@ -95,13 +98,14 @@ def _tried(chain: Chain, token: Address, sponsor: Address, amount: Wei) -> str:
         return "this node simulates nothing (eth_simulateV1), so whether it keeps a fee shows at the first deposit"
     if refused:
         raise UserError(
-            f"The token refuses that {to_checksum_address(sponsor)} approves and pays {tokens(amount)} tokens.",
+            f"The token refuses that {to_checksum_address(sponsor)} approves and pays {money.show(amount)} tokens.",
             code="TokenRefuses",
             remedy="Ask its issuer whether it is paused, or keeps a list of who may hold it.",
         )
     if numbers[1] - numbers[0] != amount:
+        arrived = money.show(numbers[1] - numbers[0])
         raise UserError(
-            f"Of {tokens(amount)} tokens sent, {tokens(numbers[1] - numbers[0])} arrive: no vault takes such a token.",
+            f"Of {money.show(amount)} tokens sent, {arrived} arrive: no vault takes such a token.",
             code="TokenTakesFee",
             remedy="Use a token without a fee, or leave --token out for a test token.",
         )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from eth_utils.address import to_checksum_address
 
+from assay.amounts import SHARES, Currency
 from assay.protocol.game.state import Outcome
 from assay.protocol.program.nodes import Family
 from assay.protocol.rounds.duty_types import DutyKind
@@ -46,8 +47,10 @@ PHASES = {
 class RunLines:
     """Says what happened in a run; `state` is what its events have said so far, the one in question included."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, currency_of: Callable[[Address], Currency], token: Address) -> None:
+        """`currency_of`: how amounts of the run's `token`, and of its revenue tokens, are written."""
         self._names = names
+        self._currency_of, self._money = currency_of, currency_of(token)
 
     def who(self, address: Address) -> str:
         """An actor's name, or how its address begins."""
@@ -95,7 +98,7 @@ class RunLines:
                 return f"{self.who(event.owner)} registers ticket {event.ticket}"
             case tickets.TicketReclaimed():
                 owner = self._owner(event.ticket, state)
-                return f"{owner} takes {about(event.amount)} tokens of ticket {event.ticket} back"
+                return f"{owner} takes {self._about(event.amount)} tokens of ticket {event.ticket} back"
             case tickets.TicketConvictedNow():
                 return f"ticket {event.ticket} of {self._owner(event.ticket, state)} is convicted"
             case duties.EpochBegan() if event.on_call:
@@ -114,7 +117,7 @@ class RunLines:
                     "its own replay ended otherwise"
                 )
             case duties.DutyFined():
-                return f"ticket {event.ticket} of {self._owner(event.ticket, state)} is fined {about(event.fine)}"
+                return f"ticket {event.ticket} of {self._owner(event.ticket, state)} is fined {self._about(event.fine)}"
         return None
 
     def _of_games(self, event: Event) -> str | None:
@@ -125,42 +128,51 @@ class RunLines:
             case game.Verdict():
                 return self._verdict(event)
             case game.LockTaken():
-                return (
-                    f"game {event.game_id}: slashed; bounty {about(event.bounty)} tokens, burned {about(event.burned)}"
-                )
+                bounty, burned = self._about(event.bounty), self._about(event.burned)
+                return f"game {event.game_id}: slashed; bounty {bounty} tokens, burned {burned}"
         return None
 
     def _of_money(self, event: Event, state: RunState) -> str | None:
         match event:
             case escrow.Funded():
-                return f"{self.who(event.funder)} funds the run with {about(event.amount)} tokens"
+                return f"{self.who(event.funder)} funds the run with {self._about(event.amount)} tokens"
             case escrow.PhaseChanged():
                 return PHASES.get(event.phase)
             case escrow.Refunded():
-                return f"{self.who(event.funder)} gets {about(event.amount)} tokens back from the escrow"
+                return f"{self.who(event.funder)} gets {self._about(event.amount)} tokens back from the escrow"
             case payments.WorkPaid():
                 holder = self.who(state.books.tenures.tenures[event.tenure].holder)
                 if event.status is not WorkStatus.FINAL:
                     return f"{holder} earns nothing for round {event.round}: its work is {event.status.name.lower()}"
-                earned = _earned(event.pay, event.shares)
+                earned = self._earned(event.pay, event.shares)
                 return f"{holder} earns {earned} for round {event.round}"
             case payments.FindingPaid():
                 owner = self._owner(event.ticket, state)
                 found = state.attestations[event.attestation]
-                earned = _earned(event.pay, event.shares)
+                earned = self._earned(event.pay, event.shares)
                 return f"{owner} earns {earned} for its finding about seat {found.seat} in round {found.round}"
             case payments.OpeningPaid() if event.pay:
-                return f"the merge of round {generation_of(event.node) - 1} brings {about(event.pay)} tokens"
+                return f"the merge of round {generation_of(event.node) - 1} brings {self._about(event.pay)} tokens"
             case bounties.PartPaid():
-                return f"{self.who(event.to)} gets {about(event.amount)} tokens of a bounty"
+                return f"{self.who(event.to)} gets {self._about(event.amount)} tokens of a bounty"
             case grants.Cancelled():
-                return f"{self.who(event.owner)} loses {about(event.amount)} shares that had not vested"
+                return f"{self.who(event.owner)} loses {SHARES.brief(event.amount)} shares that had not vested"
             case revenue.Deposited():
-                return f"{self.who(event.from_)} pays {about(event.amount)} of revenue"
+                return f"{self.who(event.from_)} pays {self._revenue(event)} of revenue"
             case revenue.Claimed():
                 to = "" if event.to == event.owner else f", paid to {self.who(event.to)}"
-                return f"{self.who(event.owner)} claims {about(event.amount)} of revenue{to}"
+                return f"{self.who(event.owner)} claims {self._revenue(event)} of revenue{to}"
         return None
+
+    def _about(self, wei: int) -> str:
+        return self._money.brief(wei)
+
+    def _revenue(self, event: revenue.Deposited | revenue.Claimed) -> str:
+        return self._currency_of(event.token).brief(event.amount)
+
+    def _earned(self, pay: int, shares: int) -> str:
+        parts = [f"{SHARES.brief(shares)} shares"] if shares else []
+        return " and ".join([*parts, f"{self._about(pay)} tokens"] if pay else parts) or "nothing"
 
     def _owner(self, ticket: int, state: RunState) -> str:
         owner = owner_of(ticket, state)
@@ -175,12 +187,6 @@ class RunLines:
             f"game {event.game_id}: the contract computed {family} node {event.node}, element {event.element}: "
             f"expected {event.expected}, claimed {event.claimed}; {loser} loses (LEAF)"
         )
-
-
-def about(wei: int) -> str:
-    """An amount of tokens, to two digits."""
-    text = f"{wei / 10**18:,.2f}"
-    return text.removesuffix(".00")
 
 
 def parties(event: Event, state: RunState) -> Iterator[Address]:
@@ -217,11 +223,6 @@ def claim_words(ref: ClaimRef) -> str:
             return f"a finding about seat {ref.seat} in round {ref.round}"
         case _:
             return f"the work of seat {ref.seat} in round {ref.round}"
-
-
-def _earned(pay: int, shares: int) -> str:
-    parts = [f"{about(shares)} shares"] if shares else []
-    return " and ".join([*parts, f"{about(pay)} tokens"] if pay else parts) or "nothing"
 
 
 def _tickets(count: int) -> str:

@@ -6,21 +6,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from assay.amounts import tokens
+from assay.amounts import TEST_MONEY
 from assay.demo.cast import BOUNTY_PERCENT, Cast, choose_cast
-from assay.demo.lines import about
 from assay.demo.scene import DemoOptions, DemoScene, all_rest, make_keys, open_node, watch
 from assay.demo.stage import DemoActor
 from assay.demo.timekeeper import Timekeeper
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.types import Address
-from assay.sponsor.charters import DAY, TOKEN
+from assay.sponsor.charters import DAY
 from assay.sponsor.launching import launch_lacks, stake_of
 from assay.training.presets import Preset
 from assay.training.presets import preset as preset_of
 from assay_ledger.agents.heartbeat import Heartbeat
 
-REVENUE: Final = 1000 * TOKEN
+REVENUE: Final = TEST_MONEY.parse("1000")
 GAS_EACH: Final = "10"
 GAMES: Final = 8
 """Challenges that each actor can pay for at once, beside what it locks."""
@@ -84,7 +83,8 @@ def terms(scene: DemoScene) -> Iterator[str]:
         f"{t.seats} seats" + (", one of them for a stranger" if cast.strangers else "")
     )
     yield (
-        f"a seat locks {about(e.seat_lock)} tokens; a ticket of an auditor locks {about(e.ticket_bond)}, "
+        f"a seat locks {TEST_MONEY.brief(e.seat_lock)} tokens; a ticket of an auditor locks "
+        f"{TEST_MONEY.brief(e.ticket_bond)}, "
         f"since it answers for up to {e.capacity} replays at a call"
     )
     if cast.is_certain:
@@ -151,10 +151,10 @@ def settle(scene: DemoScene) -> None:
     stage.run_all(
         [
             ["run", "refund", "--key", "sponsor"],
-            ["ledger", "faucet", sponsor, "--tokens", tokens(REVENUE), "--key", "faucet"],
+            ["ledger", "faucet", sponsor, "--tokens", TEST_MONEY.show(REVENUE), "--key", "faucet"],
         ]
     )
-    stage.run("ledger", "pay", tokens(REVENUE), "--key", "sponsor", "--yes")
+    stage.run("ledger", "pay", TEST_MONEY.show(REVENUE), "--key", "sponsor", "--yes")
     scene.revenue_paid = REVENUE
     keeper = Timekeeper(run.chain, scene.store, run.address, frozenset())
     keeper.jump(run.chain.head().timestamp + 36 * DAY)
@@ -177,8 +177,8 @@ def _owns_shares(scene: DemoScene, player: DemoActor) -> bool:
 
 
 def _amount(wei: int) -> str:
-    """Whole tokens that are no less, as typed."""
-    return str(-(-wei // TOKEN))
+    """Tokens that are no less, as typed."""
+    return TEST_MONEY.at_least(wei)
 
 
 def _stake(scene: DemoScene, player: DemoActor) -> int:

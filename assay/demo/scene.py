@@ -14,6 +14,7 @@ from typing import Final
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
+from assay.amounts import COIN
 from assay.demo.cast import Cast, DemoCheat
 from assay.demo.lines import RunLines
 from assay.demo.meter import CpuMeter
@@ -22,7 +23,6 @@ from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
 from assay.explorer.money import Money
 from assay.protocol.errors import DeadlineError, UnavailableError
 from assay.protocol.types import Address
-from assay.sponsor.charters import TOKEN
 from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
@@ -131,7 +131,8 @@ class DemoScene:
         self.stage.name_run(address)
         self._run = Run(Chain(self.node.url), Address(bytes.fromhex(address[2:])))
         self._money = Money(self._run)
-        lines = RunLines({address: name for name, address in self.addresses.items()})
+        names = {address: name for name, address in self.addresses.items()}
+        lines = RunLines(names, self._run.currency_of, self._run.charter.token)
 
         def book(_contract: str, found: Logged[Event]) -> None:
             self.money.on_event(found.event)
@@ -188,7 +189,7 @@ def make_keys(scene: DemoScene) -> None:
     secret.unlink()
     for entry in (key for answer in made for key in (answer if isinstance(answer, list) else [answer])):
         scene.addresses[entry["name"]] = Address(bytes.fromhex(str(entry["address"])[2:]))
-    Chain(scene.node.url).transfer(faucet, scene.addresses["sponsor"], 100 * TOKEN)
+    Chain(scene.node.url).transfer(faucet, scene.addresses["sponsor"], COIN.parse("100"))
 
 
 def watch(scene: DemoScene, is_enough: Callable[[dict[Address, Heartbeat]], bool]) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from assay.amounts import TEST_MONEY
 from assay.demo.measured import Quality
 from assay.demo.report import strangers
 from assay.demo.scene import DemoScene
@@ -143,5 +144,5 @@ def _card(names: Mapping[str, str], card: dict[str, Any]) -> Iterator[str]:
 
 
 def rounded(wei: int) -> str:
-    """An amount in tokens, to two digits."""
-    return f"{wei / 10**18:,.2f}"
+    """An amount of test tokens or shares, to two digits."""
+    return TEST_MONEY.about(wei)

@@ -10,8 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from assay.amounts import SHARES, TEST_MONEY, Currency
 from assay.protocol.digests import ZERO, keccak
-from assay.protocol.economics.audit_prices import DRAWN_BOUNTY_PPM, THIRD_BOUNTY_PPM
+from assay.protocol.economics.audit_prices import DRAWN_BOUNTY_PPM, THIRD_BOUNTY_PPM, AuditTerms
+from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.economics.limits import MIN_TURN, MIN_WINDOW, PPM
 from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE, SEED_SECONDS
 from assay.protocol.economics.run_bounds import LEAST_TICKETS, audit_terms, check_run
@@ -34,20 +36,23 @@ from assay.protocol.run.run_charter import (
 )
 from assay.protocol.types import Address, Digest, Wei
 
-TOKEN: Final = 10**18
-"""Wei of one token."""
-
 HOUR: Final = 60 * 60
 DAY: Final = 24 * HOUR
 
 ARITY: Final = 64
 """Digests that a move of a game posts at most."""
 
-PRICE_PER_STEP: Final = 4 * TOKEN
-"""Reference price of one optimizer step: at least the going cost of its computation."""
+PRICE_PER_STEP: Final = 4
+"""Tokens of the run: reference price of one optimizer step, at least the going cost of its computation."""
 
-SHARES_PER_STEP: Final = TOKEN
-SHARES_PER_DUTY: Final = TOKEN // 2
+GAS_PER_TOKEN: Final = 10**9
+"""Units of gas, at the fee cap, that are worth one token."""
+
+LEAST_PRICE: Final = 10_000
+"""W in smallest units: below it, rounding takes more than a hundredth of what a merge pays (W / 100)."""
+
+SHARES_PER_STEP: Final = SHARES.parse("1")
+SHARES_PER_DUTY: Final = SHARES.parse("0.5")
 
 COMMIT: Final = 10 * 60
 """C, seconds of chain time for a round's training, unless steps are slow."""
@@ -139,6 +144,25 @@ def pace_of(steps: int, units: int, least: int, commit: int | None = None, step_
     )
 
 
+def chain_terms(kind: str, money: Currency) -> RunChain:
+    """The profile of a chain by its name in CHAINS, as a run in this token promises it.
+
+    What gas is worth is rounded up to whole smallest units: bonds and locks never pay for less gas than is said.
+    """
+    return CHAINS[kind].chain(Wei(-(-_one(money) // GAS_PER_TOKEN)), Wei(0))
+
+
+def _one(money: Currency) -> int:
+    """One token, in its smallest units. Raises UserError (TokenUnreadable)."""
+    if money.decimals is None:
+        raise UserError(
+            "The token says no decimals that a token can have.",
+            code="TokenUnreadable",
+            remedy="Give the address of an ERC-20 token whose `decimals` are 0 to 36.",
+        )
+    return int(10**money.decimals)
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRates:
     """p, q and v in parts per million, c, and the number of shifts; `tickets` that must count before a round opens.
@@ -157,6 +181,38 @@ class AuditRates:
 
 
 USUAL_RATES: Final = AuditRates()
+
+
+def check_units(money: Currency, chain: RunChain, pace: Pace, rates: AuditRates) -> None:
+    """Whether a token can be cut as finely as such a run has to pay: before anything is captured.
+
+    Attack on whoever takes part: with a token of few decimals a fee or a merge's pay rounds to nothing, so that nobody
+    merges; and gas, which counts as a whole unit at least, asks for stakes that nobody has.
+
+    Raises UserError (TokenTooCoarse).
+    """
+    price, gas = PRICE_PER_STEP * _one(money) * pace.steps * pace.units, least_for_gas(chain)
+    remedy = "Use a token of more decimals, or wrap it in one; longer rounds have a higher price."
+    if price < LEAST_PRICE:
+        raise UserError(
+            f"A whole commitment's price of {money.show(price)} tokens is {price} of the smallest unit; it takes "
+            f"{LEAST_PRICE} to pay hundredths of it exactly.",
+            code="TokenTooCoarse",
+            remedy=remedy,
+        )
+    shares = (rates.audit_ppm, rates.reaudit_ppm, rates.cartel_ppm, rates.drawn_bounty_ppm, THIRD_BOUNTY_PPM)
+    if gas > min_lock(AuditTerms(Wei(price), Wei(price), *shares, open_duties=1, unsettled=1)):
+        raise UserError(
+            f"Gas is worth a whole unit of the token at least: {money.show(gas)} tokens would have to be locked for a "
+            f"game's gas, where a whole commitment is worth {money.show(price)}.",
+            code="TokenTooCoarse",
+            remedy=remedy,
+        )
+
+
+def least_for_gas(chain: RunChain) -> Wei:
+    """What a lock and a stake must hold, so that half of a third party's bounty pays for a game's gas."""
+    return Wei(-(-2 * PPM * min_kept(chain, ARITY) // THIRD_BOUNTY_PPM))
 
 
 def timing(chain: RunChain, pace: Pace, capacity: int, now: int, *, is_grouped: bool = False) -> RunTiming:
@@ -207,11 +263,14 @@ def make_run_charter(
     rates: AuditRates = USUAL_RATES,
     pays: bool = True,
     committee: Committee = USUAL_COMMITTEE,
+    money: Currency = TEST_MONEY,
 ) -> RunCharter:
     """The charter of a run; `name` is free text that makes runs of equal terms differ. `committee`: above 64 seats.
+    `money`: how amounts of its token are written, by which whole tokens become what contracts count.
 
-    Raises RejectedError where the contracts would refuse it.
+    Raises UserError (TokenTooCoarse), RejectedError where the contracts would refuse it.
     """
+    check_units(money, chain, pace, rates)
     draft = RunCharter(
         name=keccak(name.encode()),
         sponsor=sponsor,
@@ -221,7 +280,7 @@ def make_run_charter(
         expiry=now + 365 * DAY,
         training=_training(genesis, seats, pace, committee if seats > ONE_LEVEL else NO_COMMITTEE),
         timing=timing(chain, pace, rates.capacity, now, is_grouped=seats > ONE_LEVEL),
-        economics=_economics(chain, pace, rates, pays, Wei(0), Wei(0)),
+        economics=_economics(chain, pace, rates, pays, money, Wei(0), Wei(0)),
         launch=RunLaunch(open_from=now + OPEN_AFTER, tickets=rates.tickets, seats=seats),
         clocks=_clock_terms(chain, pace),
         chain=chain,
@@ -233,13 +292,12 @@ def make_run_charter(
         revenue_tokens=(token,),
     )
     terms = audit_terms(draft)
-    # Half of a third party's bounty must pay for a game's gas.
-    gas = Wei(-(-2 * PPM * min_kept(chain, ARITY) // THIRD_BOUNTY_PPM))
+    gas = least_for_gas(chain)
     lock = _with_margin(max(min_lock(terms), gas))
     stake = _with_margin(max(min_stake(terms, lock), gas))
     charter = RunCharter(
         **{f: getattr(draft, f) for f in RunCharter.__dataclass_fields__ if f != "economics"},
-        economics=_economics(chain, pace, rates, pays, lock, stake),
+        economics=_economics(chain, pace, rates, pays, money, lock, stake),
     )
     check_run(charter, now)
     return charter
@@ -255,15 +313,17 @@ def escrow_ahead(
     pays: bool = True,
     committee: Committee = USUAL_COMMITTEE,
     group_size: int = 0,
+    money: Currency = TEST_MONEY,
 ) -> Wei:
     """What all rounds of such a run can cost, in wei, before anything of it is captured.
 
-    chain, committee, group_size: as in `make_run_charter` and `Genesis`.
+    chain, committee, money, group_size: as in `make_run_charter` and `Genesis`. Raises UserError (TokenTooCoarse).
     """
+    check_units(money, chain, pace, rates)
     groups = -(-seats // group_size) if group_size else 0
     openings = groups * committee.positions + committee.top_positions if groups else seats
     return Wei(
-        rounds * cost_of_terms(_economics(chain, pace, rates, pays, Wei(0), Wei(0)), pace.units, seats, openings)
+        rounds * cost_of_terms(_economics(chain, pace, rates, pays, money, Wei(0), Wei(0)), pace.units, seats, openings)
     )
 
 
@@ -288,8 +348,10 @@ def _training(genesis: Genesis, seats: int, pace: Pace, committee: Committee) ->
     )
 
 
-def _economics(chain: RunChain, pace: Pace, rates: AuditRates, pays: bool, lock: Wei, stake: Wei) -> RunEconomics:
-    unit = PRICE_PER_STEP * pace.steps
+def _economics(
+    chain: RunChain, pace: Pace, rates: AuditRates, pays: bool, money: Currency, lock: Wei, stake: Wei
+) -> RunEconomics:
+    unit = PRICE_PER_STEP * _one(money) * pace.steps
     price = unit * pace.units
     bond = max(price // 10, min_challenge_bond(chain, ARITY))
     return RunEconomics(

@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from assay.protocol.economics.chain_profiles import CHAINS
+from assay.amounts import TEST_MONEY, Currency
 from assay.protocol.errors import UserError
 from assay.protocol.run.beacon import DrandNetwork
 from assay.protocol.run.layouts import check_round_layouts
 from assay.protocol.run.run_charter import RunCharter
-from assay.protocol.types import Address, Wei
-from assay.sponsor.charters import USUAL_COMMITTEE, USUAL_RATES, AuditRates, Committee, Pace, make_run_charter
+from assay.protocol.types import Address
+from assay.sponsor.charters import (
+    USUAL_COMMITTEE,
+    USUAL_RATES,
+    AuditRates,
+    Committee,
+    Pace,
+    chain_terms,
+    make_run_charter,
+)
 from assay.sponsor.preparing import PreparedRounds
 from assay.sponsor.publishing import Talk, publish, publish_card
 from assay_ledger.deployment.deploy import deploy_beacon, deploy_run, deploy_seed, deploy_token
+from assay_ledger.rounds.currencies import read_currency
 from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import ArtifactStore
 
@@ -39,6 +48,7 @@ def post_run(
     pays: bool = True,
     committee: Committee = USUAL_COMMITTEE,
     token: Address | None = None,
+    money: Currency | None = None,
     sponsored_by: Address | None = None,
     talk: Talk = lambda _: None,
     confirm: Callable[[RunCharter], None] = lambda _: None,
@@ -46,13 +56,16 @@ def post_run(
     """Publishes and deploys a run of as many seats as its merge program was prepared for. A test token is made unless
     one is given.
 
+    money: how amounts of `token` are written; what it says now unless given.
+
     sponsored_by: who opens and cancels the run, where it is not the key that deploys it.
 
     kind: of chain, by its name in CHAINS. network: the drand network that it draws from, None for the chain's own
     randomness. confirm: is shown the terms, with addresses that stand for what is not deployed yet, before anything is
     sent or published; what it raises ends the posting.
 
-    Raises UserError (OtherRoundLength), WrongLayout, RejectedError where the contracts would refuse the terms.
+    Raises UserError (OtherRoundLength, TokenUnreadable, TokenTooCoarse), WrongLayout, RejectedError where the
+    contracts would refuse the terms.
     """
     from assay_ledger.chain.client import address_of
 
@@ -64,7 +77,7 @@ def post_run(
             code="OtherRoundLength",
             remedy="Cut the steps that a round has into units.",
         )
-    me = address_of(sponsor)
+    me, unit = address_of(sponsor), TEST_MONEY if token is None else money or read_currency(chain, token)
     named = me if sponsored_by is None else sponsored_by
 
     def terms(token: Address, beacon: Address) -> RunCharter:
@@ -74,7 +87,7 @@ def post_run(
             sponsor=named,
             token=token,
             beacon=beacon,
-            chain=CHAINS[kind].chain(Wei(10**9), Wei(0)),
+            chain=chain_terms(kind, unit),
             now=chain.head().timestamp,
             rounds=rounds,
             seats=seats,
@@ -82,6 +95,7 @@ def post_run(
             rates=rates,
             pays=pays,
             committee=committee,
+            money=unit,
         )
 
     draft = terms(me if token is None else token, me)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from assay.amounts import COIN, Currency
 from assay.protocol.errors import ExitCode
 from assay.protocol.game.state import REVEAL_WINDOW, GameState
 from assay.protocol.game.table import Side
@@ -89,6 +90,7 @@ class GameTerms:
     bond: Wei
     near: float
     gas_per_move: int
+    money: Currency
     reveal_window: int = REVEAL_WINDOW
 
 
@@ -121,11 +123,12 @@ def judge_game(facts: GameFacts, now: int, terms: GameTerms) -> Iterator[Alarm]:
         yield Alarm(
             AlarmKind.BOND_SHORT,
             about,
-            f"the challenger's bond holds {facts.bond_locked} wei of {expected}",
+            f"the challenger's bond holds {terms.money.show(facts.bond_locked)} tokens of {terms.money.show(expected)}",
             (("locked", str(facts.bond_locked)), ("wanted", str(expected))),
         )
     if state.held:
-        text = f"refunds of {state.held} wei wait in the bond: the defender pays for its replies until the verdict"
+        held = terms.money.show(state.held)
+        text = f"refunds of {held} tokens wait in the bond: the defender pays for its replies until the verdict"
         yield Alarm(AlarmKind.REFUND_WAITS, about, text, (("held", str(state.held)),))
     wanted = facts.moves_left * terms.gas_per_move * facts.gas_price
     if facts.coin < wanted and _matters(facts):
@@ -133,7 +136,8 @@ def judge_game(facts: GameFacts, now: int, terms: GameTerms) -> Iterator[Alarm]:
         yield Alarm(
             AlarmKind.GAS_SHORT,
             about,
-            f"the {name} has {facts.coin} wei for gas, its {facts.moves_left} moves may take {wanted} at this price",
+            f"the {name} has {COIN.show(facts.coin)} coins for gas, its {facts.moves_left} moves may take "
+            f"{COIN.show(wanted)} at this price",
             (("side", name), ("coin", str(facts.coin)), ("wanted", str(wanted))),
         )
 
@@ -197,7 +201,8 @@ def judge_committed(facts: CommittedFacts, now: int, terms: GameTerms) -> Iterat
         text = f"{left} s of chain time left to reveal it, {left / terms.reveal_window:.0%} of the window"
         yield Alarm(AlarmKind.DEADLINE_NEAR, about, text, figures)
     if facts.free < terms.bond:
-        text = f"its owner has {facts.free} wei free of the bond of {terms.bond} that the reveal locks"
+        free, bond = terms.money.show(facts.free), terms.money.show(terms.bond)
+        text = f"its owner has {free} tokens free of the bond of {bond} that the reveal locks"
         yield Alarm(AlarmKind.BOND_SHORT, about, text, (("free", str(facts.free)), ("wanted", str(terms.bond))))
 
 

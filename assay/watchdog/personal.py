@@ -7,6 +7,7 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
+from assay.amounts import COIN
 from assay.protocol.errors import AssayError
 from assay.protocol.types import Address
 from assay.watchdog.alarms import Alarm, AlarmKind
@@ -34,7 +35,8 @@ class PersonalWatch(Watchdog):
         chain, me = self.run.chain, to_checksum_address(self.who)
         coin = int(chain.read(lambda: chain.w3.eth.get_balance(me)))
         if coin < self._gas_low:
-            text = f"{coin} wei are left for gas, fewer than {self._gas_low}: without gas no move can be made"
+            has, least = COIN.show(coin), COIN.show(self._gas_low)
+            text = f"{has} coins are left for gas, fewer than {least}: without gas no move can be made"
             yield Alarm(AlarmKind.GAS_LOW, "account", text, (("coin", str(coin)), ("wanted", str(self._gas_low))))
         if self._beats is not None:
             yield from self._process(self._beats)

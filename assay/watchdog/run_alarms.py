@@ -25,19 +25,20 @@ ALIVE = (AccusationStatus.RECORDED, AccusationStatus.TRIED)
 
 def judge_stakes(view: RunView, who: Address) -> Iterator[Alarm]:
     """What an address has at risk: seats and tickets that are accused or in a game, tickets that a fine left short."""
-    books = view.books
+    books, money = view.books, view.facts.currency
     accused = [a for a in books.duties.attestations.accusations.values() if a.status in ALIVE]
     lock, bond = view.charter.economics.seat_lock, view.charter.economics.ticket_bond
     for number, tenure in view.tenures_of(who):
         against = sum(a.is_work and a.accused == number for a in accused)
         if (against or tenure.games) and not tenure.convicted_at:
-            text = f"{lock} wei are at risk: {against} accusations and {tenure.games} games are open on its work"
+            text = f"{money.show(lock)} tokens are at risk: "
+            text += f"{against} accusations and {tenure.games} games are open on its work"
             figures = (("accusations", against), ("games", tenure.games), ("lock", str(lock)))
             yield Alarm(AlarmKind.STAKE_AT_RISK, f"tenure {number}", text, figures)
     for ticket, held in view.tickets_of(who):
         against = sum(not a.is_work and a.accused == ticket for a in accused)
         if against and not held.convicted_at:
-            text = f"{bond} wei are at risk: {against} accusations of its findings are open"
+            text = f"{money.show(bond)} tokens are at risk: {against} accusations of its findings are open"
             yield Alarm(
                 AlarmKind.STAKE_AT_RISK,
                 f"ticket {ticket}",
@@ -46,7 +47,7 @@ def judge_stakes(view: RunView, who: Address) -> Iterator[Alarm]:
             )
         if held.short_since and not held.convicted_at:
             short = books.registry.missing[ticket]
-            text = f"fines left its stake {short} wei short: whoever likes may remove it; top it up"
+            text = f"fines left its stake {money.show(short)} tokens short: whoever likes may remove it; top it up"
             yield Alarm(AlarmKind.STAKE_SHORT, f"ticket {ticket}", text, (("short", str(short)),))
 
 
@@ -79,7 +80,8 @@ def judge_duties(view: RunView, who: Address, near: float) -> Iterator[Alarm]:
                 if not view.books.registry.can_answer(ticket):
                     # A drained ticket has no voice, and is fined for its silence all the same.
                     short = view.books.registry.missing[ticket]
-                    text += f"; fines left it less than half of its stake: fill up {short} wei first"
+                    up = view.facts.currency.show(short)
+                    text += f"; fines left it less than half of its stake: fill up {up} tokens first"
                     figures = (*figures, ("short", str(short)))
                 yield Alarm(AlarmKind.DUTY_DUE, about, text, figures)
 
@@ -120,7 +122,8 @@ def judge_escrow(view: RunView) -> Iterator[Alarm]:
     seated = seated_next(view)
     free, wanted = money.balance - sum(money.reserved.values()), cost_of(charter, seated)
     if free < wanted:
-        text = f"the escrow has {free} wei free of the {wanted} that the next round sets aside: it will not open"
+        has, needs = view.facts.currency.show(free), view.facts.currency.show(wanted)
+        text = f"the escrow has {has} tokens free of the {needs} that the next round sets aside: it will not open"
         yield Alarm(AlarmKind.ESCROW_LOW, "escrow", text, (("free", str(free)), ("wanted", str(wanted))))
     if not has_auditors(view, seated):
         count = view.books.registry.count_at(view.now, view.now)

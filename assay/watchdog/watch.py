@@ -58,7 +58,7 @@ class Watchdog(ChainWatch):
         super().__init__(run, options, clock, wall)
         self._truths = None if store is None or compute is None else Truths(run, store, compute)
         window = game_config(run.charter).reveal_window
-        self._terms = GameTerms(run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE, window)
+        self._terms = GameTerms(run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE, run.currency, window)
         self._committed: dict[Digest, Address] = {}
         self._honest: dict[int, Side] = {}
         self._standing: dict[int, tuple[GameState, Side]] = {}

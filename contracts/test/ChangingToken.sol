@@ -5,6 +5,8 @@ import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
 
 /// @title ChangingToken: says of itself what its issuer likes at any time, or nothing at all
 contract ChangingToken is ERC20 {
+    uint256 public constant MAX_MINT = type(uint256).max; // at a time: as a test token says it
+
     uint8 private _decimals = 6;
     string private _symbol = "USDC";
     bool public silent;

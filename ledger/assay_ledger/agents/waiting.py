@@ -16,9 +16,6 @@ from assay_ledger.agents.keeper import missing_beacons
 from assay_ledger.agents.money_keeper import has_auditors, seated_next, winds_down_at
 from assay_ledger.rounds.view import RunView
 
-TOKEN: Final = 10**18
-"""Wei of one token."""
-
 
 @dataclass(frozen=True, slots=True)
 class Wait:
@@ -94,11 +91,12 @@ def _seats(seated: int) -> Iterator[Wait]:
 
 def _escrow(view: RunView, seated: int) -> Iterator[Wait]:
     """An escrow that cannot set aside what a round of so many seats may cost."""
-    money = view.state.money
-    free, wanted = money.balance - sum(money.reserved.values()), cost_of(view.charter, seated)
+    books, money = view.state.money, view.facts.currency
+    free, wanted = books.balance - sum(books.reserved.values()), cost_of(view.charter, seated)
     if free < wanted:
-        text = f"The escrow has {_tokens(free)} tokens free of the {_tokens(wanted)} that the next round sets aside."
-        yield Wait("EscrowShort", text, f"`assay run fund {_tokens(wanted - free, up=True)}`; anybody may.")
+        has, needs = money.brief(max(free, 0)), money.brief(wanted)
+        text = f"The escrow has {has} tokens free of the {needs} that the next round sets aside."
+        yield Wait("EscrowShort", text, f"`assay run fund {money.at_least(wanted - free)}`; anybody may.")
 
 
 # --- while it runs
@@ -176,8 +174,3 @@ def _at_the_end(view: RunView) -> Iterator[Wait]:
     if left:
         text = f"All rounds were opened; {left} commitments are settled once their audits are over."
         yield Wait("Settling", text, "", stands=False)
-
-
-def _tokens(wei: int, *, up: bool = False) -> str:
-    """An amount in tokens to two digits; `up`: whole ones that are no less."""
-    return str(-(-wei // TOKEN)) if up else f"{max(wei, 0) / TOKEN:.2f}".rstrip("0").rstrip(".")

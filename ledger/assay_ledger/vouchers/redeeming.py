@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -59,15 +59,16 @@ def due_vouchers(chain: Chain, contract: VouchersContract, kept: Iterable[Signed
     return sorted(found, key=lambda due: (due.before is None, due.before or 0, -due.worth))
 
 
-def worth_redeeming(due: Sequence[DueVoucher], least: Wei) -> Sequence[DueVoucher]:
-    """What a gateway redeems now: everything, once it is worth `least` wei in a token; else of those who may withdraw.
+def worth_redeeming(due: Sequence[DueVoucher], least: Mapping[Address, Wei]) -> list[DueVoucher]:
+    """What a gateway redeems now: a token's vouchers, once worth `least` of it; else those of who may withdraw.
 
     Who asks this at least four times in a refund delay loses nothing that was covered.
     """
     worth: dict[Address, int] = {}
     for one in due:
         worth[one.signed.voucher.token] = worth.get(one.signed.voucher.token, 0) + one.worth
-    return [one for one in due if one.before is not None or worth[one.signed.voucher.token] >= least]
+    ripe = {token for token, amount in worth.items() if amount >= least[token]}
+    return [one for one in due if one.before is not None or one.signed.voucher.token in ripe]
 
 
 def redeem_vouchers(

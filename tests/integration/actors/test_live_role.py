@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from assay.amounts import TEST_MONEY, Currency
 from assay.cli import live_role
 from assay.cli.live_role import LiveRole
 from assay.protocol.rounds.terms import WorkStatus
@@ -20,12 +21,14 @@ from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import SharedChain
 from tests.harness.clocks import MovedClock
 
-ME, OTHER, TOKEN = Address(b"\x01" * 20), Address(b"\x02" * 20), 10**18
+ME, OTHER = Address(b"\x01" * 20), Address(b"\x02" * 20)
+USDC = Currency(6, "USDC")
+TOKEN, SHARE = 10**6, 10**18
 
 
 def test_it_says_what_is_done_and_how_far_that_is() -> None:
     doing = ["waiting"]
-    live = LiveRole(lambda: doing[0])
+    live = LiveRole(lambda: doing[0], USDC)
     assert live.line() == "now: waiting"
     live.on_progress("training round 3", 2, 5)
     assert live.line() == "now: training round 3 (2 of 5)"
@@ -35,9 +38,9 @@ def test_it_says_what_is_done_and_how_far_that_is() -> None:
 
 
 def test_what_events_say_was_earned_is_summed() -> None:
-    live, name = LiveRole(lambda: "waiting"), Digest(bytes(32))
-    live.on_event(payments.WorkPaid(Round(0), Seat(0), 1, WorkStatus.FINAL, Wei(3 * TOKEN), Wei(2 * TOKEN)), ME)
-    live.on_event(payments.FindingPaid(name, TicketId(1), Wei(TOKEN), Wei(TOKEN // 2)), ME)
+    live, name = LiveRole(lambda: "waiting", USDC), Digest(bytes(32))
+    live.on_event(payments.WorkPaid(Round(0), Seat(0), 1, WorkStatus.FINAL, Wei(3 * TOKEN), Wei(2 * SHARE)), ME)
+    live.on_event(payments.FindingPaid(name, TicketId(1), Wei(TOKEN), Wei(SHARE // 2)), ME)
     live.on_event(payments.OpeningPaid(1, name, Wei(TOKEN // 4)), ME)
     live.on_event(bounties.PartPaid(name, ME, Wei(10 * TOKEN)), ME)
     live.on_event(bounties.PartPaid(name, OTHER, Wei(99 * TOKEN)), ME)
@@ -49,7 +52,7 @@ def test_a_terminal_alone_has_a_foot_and_it_is_taken_away(is_terminal: bool, mon
     file = io.StringIO()
     console = Console(file=file, force_terminal=is_terminal, width=80, highlight=False)
     monkeypatch.setattr(live_role, "talk", console)
-    with LiveRole(lambda: "waiting"):
+    with LiveRole(lambda: "waiting", USDC):
         console.print("round 1 opens")
     said = file.getvalue()
     assert "round 1 opens" in said and ("now: waiting" in said) is is_terminal
@@ -68,7 +71,7 @@ def test_the_next_deadline_is_said_and_comes_nearer(
     made.launch()
     view = made.players["ada"].agent.see()
     due, clock = deadlines_of(view, {})[0], MovedClock()
-    live = LiveRole(lambda: "waiting", clock)
+    live = LiveRole(lambda: "waiting", TEST_MONEY, clock)
     live.on_look(view)
     assert due.text.startswith("commit to round 0") and due.text in live.line()
     before = live.line()

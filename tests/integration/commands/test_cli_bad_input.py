@@ -62,8 +62,9 @@ def test_a_node_whose_url_holds_a_key_is_named_without_it(tmp_path: Path) -> Non
 
 
 def test_an_amount_with_any_exponent_is_refused_in_a_sentence(tmp_path: Path, node: Anvil) -> None:
-    words = ("ledger", "stake", "1e99999999", "--run", ADDRESS, "--rpc-url", node.url, "--key", "me")
-    _check(_assay(tmp_path, *words), 2, "AmountInvalid")
+    at = ("--run", ADDRESS, "--rpc-url", node.url, "--key", "me")
+    for words in (("ledger", "stake"), ("gateway", "deposit", "--gateway", ADDRESS)):
+        _check(_assay(tmp_path, *words, "1e99999999", *at), 2, "AmountInvalid")
 
 
 def test_a_key_without_coins_posts_nothing(tmp_path: Path, node: Anvil) -> None:

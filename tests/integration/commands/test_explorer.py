@@ -352,7 +352,7 @@ def test_an_actor_that_is_started_anew_tells_of_tickets_it_did_not_see_registere
 
     def tell(_contract: str, found: Logged[Event]) -> None:
         # Lines of its own for each event: as if the process began with it.
-        line = RunLines(played.names).line(found.event, index.state)
+        line = RunLines(played.names, played.run.currency_of, played.run.charter.token).line(found.event, index.state)
         told.append((found.event, line, list(parties(found.event, index.state))))
 
     index = RunIndex(played.run, [tell])

@@ -216,7 +216,7 @@ def test_weights_are_pulled_under_their_names_and_found_again_on_chain(
 
 
 def test_an_actor_brings_its_stake_once_however_often_it_is_started(
-    posted: tuple[Desk, Any], capsys: pytest.CaptureFixture[str]
+    posted: tuple[Desk, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk, document = posted
     run, keys = desk.opened(document), ActorKeys("ada", Account.create())
@@ -224,18 +224,18 @@ def test_an_actor_brings_its_stake_once_however_often_it_is_started(
     chain.transfer(desk.stage.sponsor, keys.account.address, ETHER)
     amount = str(-(-needed // TOKEN) + 7)
     with pytest.raises(FundsError) as refused:
-        acting.bring(run, keys, amount, seats=1)
+        acting.bring(run, keys, tmp_path, amount, seats=1)
     assert refused.value.code == "TokensShort"
     chain.send(keys.account, run.token.mint(address_of(keys.account), 10 * needed))
     held = chain.ask(run.token.balance_of(keys.address))
     capsys.readouterr()
-    acting.bring(run, keys, None, seats=1)
+    acting.bring(run, keys, tmp_path, None, seats=1)
     assert "are missing: it waits" in capsys.readouterr().err
-    acting.bring(run, keys, amount, seats=1)
+    acting.bring(run, keys, tmp_path, amount, seats=1)
     assert chain.ask(run.vault.free(keys.address)) == int(amount) * TOKEN
     chain.send(keys.account, run.tenures.join())
     capsys.readouterr()
-    acting.bring(run, keys, amount, seats=1)
+    acting.bring(run, keys, tmp_path, amount, seats=1)
     said = capsys.readouterr().err
     assert "deposits nothing" in said and "missing" not in said
     assert held - chain.ask(run.token.balance_of(keys.address)) == int(amount) * TOKEN

@@ -183,10 +183,18 @@ def test_a_plain_token_is_taken_after_a_deposit_was_simulated_and_nothing_was_se
     assert code_of(desk, token, Wei(1000 * ETHER + 1)) == "TokensShort"
 
 
+@pytest.mark.parametrize("decimals", [0, 6, 24])
+def test_a_token_of_any_decimals_is_taken_and_what_it_holds_is_said_by_them(desk: Desk, decimals: int) -> None:
+    chain, token, me = desk.stage.chain, deployed(desk, "OddToken", decimals), address_of(desk.stage.sponsor)
+    chain.send(desk.stage.sponsor, TokenContract(token).mint(me, Wei(5 * 10**decimals)))
+    said = check_token(chain, token, me, Wei(5 * 10**decimals))
+    assert f"{decimals} decimals" in said and f"the escrow takes 5 tokens ({5 * 10**decimals}wei)" in said
+
+
 def test_tokens_that_a_vault_cannot_count_on_are_refused_each_by_its_reason(desk: Desk) -> None:
     chain = desk.stage.chain
     odd = deployed(desk, "OddToken", 18)
-    assert code_of(desk, deployed(desk, "OddToken", 6)) == "TokenDecimals"
+    assert code_of(desk, deployed(desk, "OddToken", 37)) == "TokenUnreadable"
     assert code_of(desk, deployed(desk, "FeeToken")) == "TokenTakesFee"
     behaves(desk, odd, grows=True)
     assert code_of(desk, odd) == "TokenRebases"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from assay.amounts import tokens
+from assay.amounts import TEST_MONEY
 from assay.cli.status import lines
 from assay.protocol.errors import UsageError
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
@@ -72,7 +72,7 @@ def test_one_screen_says_what_is_held_locked_and_why(made: WholeRun) -> None:
     assert len(shown.splitlines()) < 40 and max(map(len, shown.splitlines())) < 160
     lock = made.run.charter.economics.seat_lock
     (row,) = [line for line in shown.splitlines() if line.startswith("  seat 0 ")]
-    assert f" {tokens(lock)} " in row and "waits for the seat to be left" in row
+    assert f" {TEST_MONEY.show(lock)} " in row and "waits for the seat to be left" in row
     assert "Next deadline: none" in shown and "solver" not in shown.splitlines()[1]
     assert "ticket 1" in asked(made, "vera").stdout
 
@@ -140,11 +140,13 @@ def test_the_names_of_the_document_stay_what_scripts_read(made: WholeRun) -> Non
     found = told(made, "ada")
     assert list(found) == [
         *("run", "address", "known", "roles", "phase", "block", "now", "stake", "locks", "leaving"),
-        *("withdrawal_address", "seats", "tickets", "next_deadline", "deadlines", "earned", "income", "wallet"),
+        *("withdrawal_address", "seats", "tickets", "next_deadline", "deadlines", "earned", "income"),
+        *("token", "decimals", "wallet"),
     ]
     assert list(found["locks"][0]) == [
         *("id", "kind", "number", "what", "amount", "ends_at", "not_before", "lost_after", "waits_for"),
     ]
+    assert found["decimals"] == {found["token"]: 18} and found["token"] == "0x" + made.run.charter.token.hex()
     assert set(found["stake"]) == {"deposited", "withdrawn", "free", "locked"}
     assert next(iter(lines(found))).endswith(f"chain time {found['now']}")
     assert int(found["stake"]["locked"]) == stake_of(made.run.charter, seats=1)

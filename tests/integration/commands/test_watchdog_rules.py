@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assay.amounts import TEST_MONEY
 from assay.protocol.errors import ExitCode
 from assay.protocol.game.moves import AnyMove
 from assay.protocol.game.players import Posted, posted_by
@@ -47,7 +48,7 @@ from tests.harness.games import (
 from tests.harness.honest_rules import hp4_the_truth_wins
 from tests.harness.programs import Example, counting, every_family
 
-TERMS = GameTerms(Wei(640 * ETHER), 0.25, 1_000_000)
+TERMS = GameTerms(Wei(640 * ETHER), 0.25, 1_000_000, TEST_MONEY)
 
 
 def lies(example: Example, steps: int) -> list[Trace]:

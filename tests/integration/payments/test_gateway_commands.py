@@ -175,8 +175,8 @@ def test_a_request_for_a_refund_is_redeemed_first_and_covers_nothing(paid: PaidR
     assert refused.value.code == "VoucherUncovered"
     due = due_vouchers(paid.chain, paid.contract, kept)
     assert [one.worth // ETHER for one in due] == [2, 1, 1] and due[0].before is not None
-    assert worth_redeeming(due, Wei(5 * ETHER)) == due[:1]
-    assert list(worth_redeeming(due, Wei(4 * ETHER))) == due
+    assert worth_redeeming(due, {due[0].signed.voucher.token: Wei(5 * ETHER)}) == due[:1]
+    assert list(worth_redeeming(due, {due[0].signed.voucher.token: Wei(4 * ETHER)})) == due
     kept.close()
     # In batches; one of them was redeemed by somebody else before, which pays the gateway all the same.
     first = redeem_vouchers(paid.chain, paid.gateway, paid.contract, due[:1])

@@ -107,7 +107,10 @@ def test_an_escrow_that_is_a_wei_short_of_the_next_round_is_told(world: ToldMone
     # Nobody merges: the round is lost, and the next one cannot open either.
     world.at(world.view(world.sponsor).merge_until(Round(0)) + 1)
     found = told(world)
-    assert "1 cannot open" in found["EscrowShort"].text and "assay run fund 1`" in found["EscrowShort"].remedy
+    assert (
+        "1 cannot open" in found["EscrowShort"].text
+        and "assay run fund 0.000000000000000001`" in found["EscrowShort"].remedy
+    )
     assert found["WindsDown"].until == winds_down_at(world.view(world.sponsor))
     assert stands(world)
     assert world.fund(world.sponsor, 1) == ""

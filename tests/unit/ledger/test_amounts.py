@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from assay.amounts import (
 )
 from assay.protocol.errors import UsageError
 
+ROOT = Path(__file__).resolve().parents[3]
 MOST = (1 << 256) - 1
 DECIMALS = st.integers(0, MOST_DECIMALS)
 AMOUNTS = st.one_of(st.integers(1, 10**9), st.integers(1, MOST))
@@ -88,7 +91,7 @@ def test_what_a_token_cannot_be_cut_into_is_refused_with_how_far_it_can() -> Non
         assert refused.value.code == "AmountInvalid" and said in refused.value.remedy
 
 
-def test_an_amount_of_a_token_that_says_no_decimals_is_taken_in_its_smallest_unit_alone() -> None:
+def test_of_a_token_that_says_no_decimals_only_smallest_units_are_taken() -> None:
     for text in ("12.5", "12", "1e18"):
         with pytest.raises(UsageError) as refused:
             UNKNOWN_MONEY.parse(text)
@@ -170,3 +173,22 @@ def test_short_forms_of_amounts_read_as_people_write_them(decimals: int, wei: in
 )
 def test_of_a_symbol_only_plain_letters_are_shown(said: str, shown: str) -> None:
     assert shown_symbol(said) == shown
+
+
+# --- in one place
+
+
+def test_no_contract_of_a_run_counts_in_whole_tokens() -> None:
+    """10^18 stands in them as the scale of chances, and in what is minted of a test token at a time."""
+    sources = [path for path in (ROOT / "contracts").rglob("*.sol") if "test" not in path.relative_to(ROOT).parts]
+    found = {path.name for path in sources if re.search(r"1e18|\bether\b|10 ?\*\* ?18|decimals", path.read_text())}
+    assert len(sources) > 50 and found == {"RunPrices.sol", "TestToken.sol"}
+
+
+def test_nothing_that_people_type_or_read_knows_another_scale_of_tokens() -> None:
+    """Attack on the next change: a second place that writes amounts, and takes all of them for 18 decimals."""
+    shown = ("cli", "demo", "explorer", "node", "service", "sponsor", "status", "watchdog")
+    sources = [path for room in shown for path in (ROOT / "assay" / room).rglob("*.py")]
+    sources += (ROOT / "ledger" / "assay_ledger").rglob("*.py")
+    found = [path.name for path in sources if re.search(r"10 ?\*\* ?18|1e18", path.read_text())]
+    assert len(sources) > 200 and not found

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from eth_account import Account
 
+from assay.amounts import Currency
 from assay.cli.leaving import ALIVE_WITHIN_S, LATER_S, ActorRunning, TellsWaits, command, lines, refuse_beside_another
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Digest
@@ -19,7 +21,7 @@ from assay_ledger.store.blobs import BlobStore, open_store
 from tests.harness.clocks import MovedClock
 
 RUN = Address(b"\x07" * 20)
-TOKEN = 10**18
+USDC, TOKEN = Currency(6), 10**6
 
 
 class LaterClock(MovedClock):
@@ -103,7 +105,7 @@ def ticket(number: int, waits: str = "its epochs", at: int | None = 200) -> OwnL
 def test_locks_that_wait_for_the_same_are_said_in_one_line() -> None:
     seat = OwnLock(Digest(bytes(32)), "seat", 9, "seat 4", TOKEN // 2, LockEnd(waits_for="its audits"))
     free = replace(seat, what="ticket 5", kind="ticket", end=LockEnd(ends_at=90))
-    assert [text for text, _ in lines([ticket(1), seat, ticket(2), ticket(3, at=90), free], 100)] == [
+    assert [text for text, _ in lines([ticket(1), seat, ticket(2), ticket(3, at=90), free], 100, USDC)] == [
         "ticket 1, ticket 2 (6 tokens): waits for its epochs; in 1 min 40 s (chain time 200) at the earliest",
         "seat 4 (0.5 tokens): waits for its audits",
         "ticket 3 (3 tokens): waits for its epochs",
@@ -117,7 +119,7 @@ def test_a_wait_is_said_once_until_it_is_another_or_much_longer(monkeypatch: pyt
     locked: list[OwnLock] = []
     said: list[str] = []
     monkeypatch.setattr("assay.cli.leaving.still_locked", lambda *_: locked)
-    view = type("Seen", (), {"now": 100})()
+    view = type("Seen", (), {"now": 100, "facts": SimpleNamespace(currency=USDC)})()
     tells = TellsWaits(said.append)
 
     def count(*now: OwnLock) -> int:

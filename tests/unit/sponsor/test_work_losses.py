@@ -12,6 +12,7 @@ from eth_account import Account
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from assay.amounts import TEST_MONEY
 from assay.cli import acting
 from assay.cli.acting import TellsLosses
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
@@ -220,6 +221,7 @@ def test_a_solver_that_is_started_says_its_losses(monkeypatch: pytest.MonkeyPatc
     solver = object.__new__(Solver)
     solver.archive = SimpleNamespace()  # type: ignore[assignment]
     run = SimpleNamespace(chain=SimpleNamespace(head=lambda: SimpleNamespace(number=1)))
+    run.charter, run.currency, run.currency_of = SimpleNamespace(token=b""), TEST_MONEY, lambda _: TEST_MONEY
     keys = ActorKeys("ada", Account.create())
     made, _ = acting.make(lambda *_, **__: solver, run, keys, open_store(tmp_path), tmp_path, ())  # type: ignore[arg-type]
     assert isinstance(made, Solver) and isinstance(made.on_commit, TellsLosses)
