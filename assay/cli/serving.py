@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,12 +18,18 @@ from assay.cli.asked_model import (
     check_source,
 )
 from assay.cli.common import print_json, talk, unlock_key
-from assay.cli.options import KEY, STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.options import KEY, STORED_RUN, DeviceOption, JsonOption, typed_amount, with_settings
+from assay.cli.paying import ContractOption, TokenOption, contract_of, token_of
+from assay.protocol.errors import UsageError
 from assay.settings import Settings
+
+if TYPE_CHECKING:
+    from assay.inference.gateway.till import Till
+    from assay_ledger.keys.keystore import ActorKeys
 
 EPILOG = (
     "Example: assay gateway start --model pulled --key gate --port 0 --json"
-    '  ->  {"url", "model", "signer"}, then serves until Ctrl-C'
+    '  ->  {"url", "model", "signer", "payment"}, then serves until Ctrl-C'
 )
 
 
@@ -40,12 +48,27 @@ def start(
     waiting: Annotated[int, typer.Option("--waiting", min=1, help="Answers that may wait for their turn.")] = 64,
     tokens: Annotated[int, typer.Option("--tokens", min=1, max=1 << 16, help="Tokens of an answer at most.")] = 1024,
     seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Seconds that an answer may take.")] = 60.0,
+    price: Annotated[
+        str | None,
+        typer.Option(
+            "--price",
+            metavar="AMOUNT",
+            help="Tokens of money for each token of text; else none.",
+            callback=typed_amount,
+        ),
+    ] = None,
+    vouchers: Annotated[
+        Path | None, typer.Option("--vouchers", metavar="DIR", help="Where vouchers are kept; needed with --price.")
+    ] = None,
+    token: TokenOption = None,
+    contract: ContractOption = None,
     rate: Annotated[float, typer.Option("--rate", min=0.01, help="Requests a second of one address.")] = 20.0,
     _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve /v1/completions and /v1/models by OpenAI's interface until Ctrl-C. Every answer carries a statement signed
-    by --key, which `assay inference verify` draws again. It takes no payment yet: whoever reaches it may ask.
+    by --key, which `assay inference verify` draws again. With --price each request carries a voucher that pays for it;
+    without, whoever reaches it may ask.
     """
     from assay.inference.gateway.app import GatewayTerms
     from assay.inference.gateway.limits import AskerLimits
@@ -54,26 +77,71 @@ def start(
     from assay.listening import listen
 
     check_source(settings, model)
-    account = unlock_key(settings).local
+    if price is not None and vouchers is None:
+        raise UsageError("Nowhere to keep vouchers.", code="VouchersNotNamed", remedy="Name a folder: --vouchers DIR.")
+    keys = unlock_key(settings)
+    account = keys.local
     listener = listen("The gateway", host, port)
     asked = asked_model(settings, model, recipe, context, tier, generation)
-    terms = GatewayTerms(
-        asked.model,
-        account,
-        name,
-        tokens,
-        seconds,
-        0 if asked.run is None else asked.run.chain_id,
-        NO_RUN if asked.run is None else asked.run.address,
-        AskerLimits(rate=rate, burst=max(1, round(2 * rate))),
-    )
-    url = f"http://{host}:{listener.getsockname()[1]}/"
+    with ExitStack() as stack:
+        till, each = None, ""
+        if price is not None and vouchers is not None:
+            till, each = _till(settings, keys, price, vouchers, token, contract, stack)
+        terms = GatewayTerms(
+            asked.model,
+            account,
+            name,
+            tokens,
+            seconds,
+            0 if asked.run is None else asked.run.chain_id,
+            NO_RUN if asked.run is None else asked.run.address,
+            AskerLimits(rate=rate, burst=max(1, round(2 * rate))),
+            till,
+        )
+        url = f"http://{host}:{listener.getsockname()[1]}/"
+        payment = None if till is None else till.terms.document()
 
-    def ready() -> None:
-        if as_json:
-            print_json({"url": url, "model": "0x" + asked.model.root.hex(), "signer": account.address.lower()})
-        else:
+        def ready() -> None:
+            if as_json:
+                shown = {"url": url, "model": "0x" + asked.model.root.hex(), "signer": account.address.lower()}
+                print_json(shown | {"payment": payment})
+                return
             typer.echo(url)
+            if till is not None:
+                talk.print(f"A token of prompt or answer costs {each} of 0x{till.terms.token.hex()}.")
             talk.print("Ctrl-C ends it.")
 
-    serve(terms, listener, rows=rows, waiting=waiting, ready=ready)
+        serve(terms, listener, rows=rows, waiting=waiting, ready=ready)
+
+
+def _till(
+    settings: Settings,
+    keys: ActorKeys,
+    price: str,
+    folder: Path,
+    token: str | None,
+    contract: str | None,
+    stack: ExitStack,
+) -> tuple[Till, str]:
+    """Where this gateway is paid, and its price as people read it.
+
+    What it keeps is closed with the stack, after all that was begun is on disk.
+    """
+    from assay.cli.common import check_money, open_round_run
+    from assay.inference.gateway.till import Till, TillTerms
+    from assay.protocol.payments.voucher import VoucherDomain
+    from assay_ledger.vouchers.cashier import Cashier
+    from assay_ledger.vouchers.kept import KeptVouchers
+
+    the_run = open_round_run(settings)
+    vouchers, _ = contract_of(the_run, contract)
+    of = token_of(the_run, token)
+    check_money(the_run, of)
+    money = the_run.currency_of(of)
+    wei = money.parse(price)
+    domain = VoucherDomain(the_run.chain.chain_id, vouchers.address)
+    kept = KeptVouchers(folder, domain, keys.address)
+    stack.callback(kept.close)
+    till = Till(Cashier(the_run.chain, vouchers, kept, [of]), TillTerms(domain, keys.address, of, wei))
+    stack.callback(till.close)
+    return till, money.both(wei)

@@ -18,8 +18,10 @@ from starlette.exceptions import HTTPException
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.batcher import GatewayBusy, TextBatch, TextWish
 from assay.inference.gateway.limits import AskerLimits, Limited, error_document
+from assay.inference.gateway.till import HEADER, Charge, PaymentRequired, Till
 from assay.inference.generate import NO_END
 from assay.inference.model import MAX_TOKENS, LanguageModel, PromptTooLong
+from assay.inference.sampling import SamplingTerms
 from assay.inference.statement import NO_RUN, SignedStatement, sign, statement_of
 from assay.protocol.errors import AssayError, DeadlineError, UnavailableError, UserError
 from assay.protocol.types import Address
@@ -37,12 +39,21 @@ _BESIDE_S: Final = 30.0
 _WINDOWS: Final = 4
 """Of a model's context, the tokens of a prompt at most."""
 
-STATUS: Final = {"ModelUnknown": 404, "AnswerLate": 504, "LogitsNotFinite": 500}
+STATUS: Final = {
+    "ModelUnknown": 404,
+    "AnswerLate": 504,
+    "LogitsNotFinite": 500,
+    "PayerBusy": 429,
+    "AnswerUnderWay": 409,
+}
 
 
 @dataclass(frozen=True)
 class GatewayTerms:
-    """What a gateway serves and how. name: of the model; tokens: of an answer at most; seconds: that one may take."""
+    """What a gateway serves and how. name: of the model; tokens: of an answer at most; seconds: that one may take.
+
+    till: where answers are paid for; None where they cost nothing.
+    """
 
     model: LanguageModel
     account: LocalAccount
@@ -52,6 +63,7 @@ class GatewayTerms:
     chain_id: int = 0
     run: Address = NO_RUN
     limits: AskerLimits = field(default_factory=AskerLimits)
+    till: Till | None = None
 
     @property
     def prompt(self) -> int:
@@ -84,6 +96,9 @@ def make_app(terms: GatewayTerms, batch: TextBatch) -> ASGIApp:
     errors: dict[int | str, dict[str, Any]] = {
         status: {"description": "Refused: the error's code says why"} for status in (400, 404, 408, 413, 429, 503, 504)
     }
+    if terms.till is not None:
+        errors[402] = {"description": "Not paid for: `error.payment` says which voucher would"}
+        errors[409] = {"description": "The request of this voucher is being answered"}
     app.post("/v1/completions", response_model=None, responses=errors)(desk.complete)
     app.get("/v1/models")(desk.models)
     app.get("/health")(desk.health)
@@ -113,7 +128,11 @@ class _Desk:
             "tokenizer": "0x" + model.tokenizer_digest.hex(),
             "context": model.context,
             "signer": self._terms.account.address.lower(),
+            "tokens": self._terms.tokens,
+            "prompt": self._terms.prompt,
         }
+        if self._terms.till is not None:
+            own["payment"] = self._terms.till.terms.document()
         return {"object": "list", "data": [own]}
 
     async def health(self) -> JSONResponse:
@@ -124,6 +143,10 @@ class _Desk:
     async def complete(self, asked: CompletionAsked, request: Request) -> Response:
         """A completion, whole or as server-sent events; the statement comes with its end."""
         terms = self._terms
+        # Whoever sends a voucher that counts nowhere hears so before its prompt is read.
+        found = None
+        if terms.till is not None:
+            found = terms.till.read(request.headers.getlist(HEADER), await request.body())
         if asked.model != terms.name:
             raise ModelUnknown(f"There is no model {asked.model[:80]!r} here.")
         if asked.max_tokens > terms.tokens:
@@ -135,7 +158,13 @@ class _Desk:
             terms.model.check_tokens(prompt)
         if len(prompt) > terms.prompt:
             raise PromptTooLong(f"The prompt has {len(prompt)} tokens; {terms.prompt} are the most here.")
-        answer = _Answer(terms, asked, prompt, self._batch)
+        if terms.till is None:
+            answer = _Answer(terms, asked, prompt, asked.terms)
+        else:
+            charge = await terms.till.charge(found, len(prompt), asked.max_tokens, self._batch.check_room)
+            drawn = asked.terms if asked.seed is not None else replace(asked.terms, seed=charge.seed)
+            answer = _Answer(terms, asked, prompt, drawn, charge)
+        answer.begin(self._batch)
         if asked.stream:
             return _Events(answer)
         return JSONResponse(await answer.whole(request))
@@ -144,8 +173,15 @@ class _Desk:
 class _Answer:
     """One answer as it comes."""
 
-    def __init__(self, terms: GatewayTerms, asked: CompletionAsked, prompt: list[int], batch: TextBatch) -> None:
-        self._terms, self._prompt = terms, prompt
+    def __init__(
+        self,
+        terms: GatewayTerms,
+        asked: CompletionAsked,
+        prompt: list[int],
+        drawn: SamplingTerms,
+        charge: Charge | None = None,
+    ) -> None:
+        self._terms, self._prompt, self._charge = terms, prompt, charge
         self._events: asyncio.Queue[int | AssayError | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -155,14 +191,28 @@ class _Answer:
 
         self._wish = TextWish(
             tuple(prompt),
-            asked.terms,
+            drawn,
             asked.max_tokens,
             NO_END if asked.end is None else asked.end,
             time.monotonic() + terms.seconds,
             said,
         )
         self._created = int(time.time())
-        batch.submit(self._wish)
+        self._ends_itself = False
+
+    def begin(self, batch: TextBatch) -> None:
+        """Let it wait for its turn; what was given before is said again. Raises GatewayBusy, GatewayEnds."""
+        before = None if self._charge is None else self._charge.answer
+        if before is not None:
+            self._wish.answer.extend(before.tokens)
+            for event in (*before.tokens, None):
+                self._events.put_nowait(event)
+            return
+        try:
+            batch.submit(self._wish)
+        except AssayError:
+            self.give_up()
+            raise
 
     async def whole(self, request: Request) -> dict[str, Any]:
         """The answer's document. Raises what ended it."""
@@ -171,13 +221,13 @@ class _Answer:
             while isinstance(event := await self._events.get(), int):
                 pass
             if event is not None:
-                raise event
+                raise self._ended(event)
+            ending = await self._ending()
         finally:
             watch.cancel()
             self.give_up()
-        signed = await asyncio.to_thread(self._signed)
         text = self._terms.model.tokenizer.decode(self._wish.answer)
-        return self._document(text, signed) | {"usage": self._usage()}
+        return self._document(text, ending[0]) | {"usage": self._usage()} | ending[1]
 
     async def _watch(self, request: Request) -> None:
         """Whoever hangs up leaves the row to the next, however fast tokens come."""
@@ -186,8 +236,23 @@ class _Answer:
         self.give_up()
 
     def give_up(self) -> None:
-        """Nobody waits any longer."""
+        """Nobody waits any longer; what was drawn until now is paid for."""
         self._wish.is_given_up = True
+        if self._charge is not None:
+            self._charge.drop(() if self._ends_itself else self._wish.answer)
+
+    def _ended(self, error: AssayError) -> AssayError:
+        """Where the gateway itself ends, nothing is paid for."""
+        self._ends_itself = error.code == "GatewayEnds"
+        return error
+
+    async def _ending(self) -> tuple[SignedStatement, dict[str, Any]]:
+        """The statement, and what was paid, which is on disk before anybody reads of it."""
+        if self._charge is None:
+            return await asyncio.to_thread(self._signed), {}
+        settled = self._charge.settle(self._wish.answer, is_whole=True)
+        signed = await asyncio.to_thread(self._signed)
+        return signed, {"payment": await asyncio.wrap_future(settled)}
 
     async def events(self) -> AsyncIterator[str]:
         """The answer as server-sent events: pieces of text, the end with its statement, `[DONE]`."""
@@ -201,12 +266,15 @@ class _Answer:
                     continue
                 yield _event(self._document(text[len(shown) :], None))
                 shown = text
-            if event is not None:
-                yield _event(error_document(event.explain(), event.code, "server_error"))
+            try:
+                if event is not None:
+                    raise self._ended(event)
+                signed, paid = await self._ending()
+            except AssayError as error:
+                yield _event(error_document(error.explain(), error.code, "server_error"))
                 return
-            signed = await asyncio.to_thread(self._signed)
             rest = self._terms.model.tokenizer.decode(tokens)[len(shown) :]
-            yield _event(self._document(rest, signed) | {"usage": self._usage()})
+            yield _event(self._document(rest, signed) | {"usage": self._usage()} | paid)
             yield "data: [DONE]\n\n"
         finally:
             self.give_up()
@@ -261,6 +329,9 @@ async def _on_error(_request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, GatewayBusy):
         again = {"Retry-After": str(error.details["retry_after"])}
         return JSONResponse(error_document(error.explain(), error.code, "overloaded"), 429, again)
+    if isinstance(error, PaymentRequired):
+        document = error_document(error.explain(), error.code, "payment_required", payment=error.details["payment"])
+        return JSONResponse(document, 402)
     usual = 504 if isinstance(error, DeadlineError) else 503 if isinstance(error, UnavailableError) else 400
     status = STATUS.get(error.code, usual)
     kind = "invalid_request_error" if status < 500 else "server_error"

@@ -74,16 +74,24 @@ class TextBatch:
         """Whether anybody is answered."""
         return self._thread.is_alive() and not self._is_over
 
+    def check_room(self) -> None:
+        """Raises what `submit` would now."""
+        with self._turn:
+            self._check_room()
+
     def submit(self, wish: TextWish) -> None:
         """Let a wish wait. Raises GatewayBusy, UnavailableError (GatewayEnds)."""
         with self._turn:
-            if not self.is_alive:
-                raise _ends()
-            if len(self._queue) >= self._waiting:
-                seconds = max(1, round(self._seconds * len(self._queue) / self._rows.most))
-                raise GatewayBusy(f"{len(self._queue)} others wait already.", retry_after=seconds)
+            self._check_room()
             self._queue.append(wish)
             self._turn.notify()
+
+    def _check_room(self) -> None:
+        if not self.is_alive:
+            raise _ends()
+        if len(self._queue) >= self._waiting:
+            seconds = max(1, round(self._seconds * len(self._queue) / self._rows.most))
+            raise GatewayBusy(f"{len(self._queue)} others wait already.", retry_after=seconds)
 
     def close(self) -> None:
         """End the thread; whoever waits is told."""

@@ -126,9 +126,11 @@ class Limited:
         await self._app(scope, whole, send)
 
 
-def error_document(message: str, code: str, kind: str = "invalid_request_error") -> dict[str, object]:
-    """An error in OpenAI's form."""
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+def error_document(
+    message: str, code: str, kind: str = "invalid_request_error", **more: object
+) -> dict[str, dict[str, object]]:
+    """An error in OpenAI's form, with members of our own."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": code, **more}}
 
 
 def _refused(status: int, message: str, code: str, headers: dict[str, str] | None = None) -> JSONResponse:

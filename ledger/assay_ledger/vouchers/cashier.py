@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Final
 
-from assay.protocol.errors import RejectedError
-from assay.protocol.payments.voucher import PayerDeposit
+from assay.protocol.errors import RejectedError, UnavailableError
+from assay.protocol.payments.voucher import PayerDeposit, Voucher
 from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.bindings.vouchers import VouchersContract
 from assay_ledger.chain.client import Chain
@@ -27,6 +27,20 @@ ASKED_AGAIN_S: Final = 1.0
 """A deposit that did not cover a voucher is asked for again after so long. Attack: vouchers without a deposit, which
 make a gateway ask its node for each."""
 
+DARK_S: Final = 5.0
+"""So long nobody asks the chain again after it did not answer. Attack: requests that all wait for it, and hold every
+thread of those whose deposit is known."""
+
+ASKING: Final = 8
+"""Questions to the chain at once, and for how many seconds one more waits for its turn."""
+ASKING_S: Final = 1.0
+
+
+class ChainDark(UnavailableError):
+    """The chain says nothing about a payer's deposit. Nothing was charged."""
+
+    remedy = "Ask again in some seconds with the same voucher; nothing was charged."
+
 
 class Cashier:
     """Takes vouchers for one gateway; safe for threads. `tokens`: those that it wants to be paid in."""
@@ -43,14 +57,34 @@ class Cashier:
         self._chain, self._contract, self._kept = chain, contract, kept
         self._tokens, self._clock = frozenset(tokens), clock
         self._seen: OrderedDict[tuple[Address, Address], tuple[float, PayerDeposit]] = OrderedDict()
-        self._lock = Lock()
+        self._lock, self._asking = Lock(), BoundedSemaphore(ASKING)
+        self._dark_until = float("-inf")
 
-    def accept(self, signed: SignedVoucher, price: Wei, request: Digest) -> Accepted:
-        """Takes `price` wei for a request; when it returns, what pays for it is on disk.
+    def accept(self, signed: SignedVoucher, price: Wei, request: Digest, *, is_most: bool = False) -> Accepted:
+        """Takes `price` wei for a request; when it returns, what pays for it is on disk. `is_most`: see KeptVouchers.
 
         Raises RejectedError (VoucherForeign, VoucherUnsigned, TokenNotTaken, VoucherUsed, VoucherTooLow,
-        VoucherUncovered), VouchersNotKept, UnavailableError.
+        VoucherUncovered), VouchersNotKept, ChainDark.
         """
+        self.check(signed)
+        voucher = signed.voucher
+        deposit, age = self._deposit(voucher.token, voucher.payer, FRESH_S)
+        if voucher.amount > deposit.covered and age > ASKED_AGAIN_S:
+            deposit, _ = self._deposit(voucher.token, voucher.payer, ASKED_AGAIN_S)
+        return self._kept.accept(signed, price, request, deposit, is_most=is_most)
+
+    def settle(self, voucher: Voucher, cost: Wei) -> Wei:
+        """See KeptVouchers."""
+        return self._kept.settle(voucher, cost)
+
+    def standing(self, voucher: Voucher) -> tuple[Wei, Wei, Wei]:
+        """What the payer of a voucher has spent, its highest one, and what its deposit covers. Raises ChainDark."""
+        deposit, _ = self._deposit(voucher.token, voucher.payer, FRESH_S)
+        spent, highest = self._kept.spent(voucher.token, voucher.payer) or (deposit.redeemed, deposit.redeemed)
+        return spent, highest, deposit.covered
+
+    def check(self, signed: SignedVoucher) -> None:
+        """What needs neither chain nor disk. Raises RejectedError (VoucherForeign, VoucherUnsigned, TokenNotTaken)."""
         voucher = signed.voucher
         if voucher.token not in self._tokens:
             raise RejectedError(
@@ -60,10 +94,6 @@ class Cashier:
             )
         # Before the chain is asked anything. Attack: unsigned vouchers that keep the node busy.
         check_signature(signed, self._kept.domain, self._kept.gateway)
-        deposit, age = self._deposit(voucher.token, voucher.payer, FRESH_S)
-        if voucher.amount > deposit.covered and age > ASKED_AGAIN_S:
-            deposit, _ = self._deposit(voucher.token, voucher.payer, ASKED_AGAIN_S)
-        return self._kept.accept(signed, price, request, deposit)
 
     def _deposit(self, token: Address, payer: Address, fresh_s: float) -> tuple[PayerDeposit, float]:
         """A payer's deposit as it was asked for last, and how many seconds ago."""
@@ -73,10 +103,24 @@ class Cashier:
             if now - asked_at <= fresh_s:
                 self._seen.move_to_end((token, payer))
                 return deposit, now - asked_at
-        deposit = self._chain.ask(self._contract.deposit_of(payer, self._kept.gateway, token))
+        deposit = self._asked(payer, token, now)
         with self._lock:
             self._seen[token, payer] = (now, deposit)
             self._seen.move_to_end((token, payer))
             while len(self._seen) > REMEMBERED:
                 self._seen.popitem(last=False)
         return deposit, 0.0
+
+    def _asked(self, payer: Address, token: Address, now: float) -> PayerDeposit:
+        if now < self._dark_until:
+            raise ChainDark("The chain did not answer a moment ago.")
+        if not self._asking.acquire(timeout=ASKING_S):
+            raise ChainDark("Too many wait for the chain's answer already.")
+        try:
+            found: PayerDeposit = self._chain.ask(self._contract.deposit_of(payer, self._kept.gateway, token))
+        except UnavailableError as error:
+            self._dark_until = self._clock() + DARK_S
+            raise ChainDark(f"The chain does not answer: {error.message}") from error
+        finally:
+            self._asking.release()
+        return found

@@ -1,8 +1,9 @@
 """The vouchers that a gateway has accepted: the highest of each payer and token, on disk before an answer leaves.
 
 One SQLite file in a folder that one process has at a time. `accept` returns when its row is synced; those that come
-while the disk is at work share the next sync. Nothing is ever compacted, since there is one row a payer and token, and
-a restart reads nothing. Never restore an old copy of the file: a gateway that lost it begins with none, and what the
+while the disk is at work share the next sync. Nothing is ever compacted, since there is one row a payer and token. What
+is charged before its answer's cost is known is unsettled until then; a start gives back what it finds of that, and
+reads nothing else. Never restore an old copy of the file: a gateway that lost it begins with none, and what the
 chain says was redeemed is then where each payer begins. Source: docs/adr/0063-vouchers.md.
 """
 
@@ -31,6 +32,9 @@ CREATE TABLE IF NOT EXISTS gateway (
 CREATE TABLE IF NOT EXISTS vouchers (
   token BLOB, payer BLOB, amount BLOB NOT NULL, signature BLOB NOT NULL, spent BLOB NOT NULL, request BLOB NOT NULL,
   PRIMARY KEY (token, payer)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS unsettled (
+  token BLOB, payer BLOB, amount BLOB, charged BLOB NOT NULL, PRIMARY KEY (token, payer, amount)
 ) WITHOUT ROWID;
 """
 """Amounts are 32 bytes, big-endian: SQLite's integers have 64 bits."""
@@ -126,13 +130,17 @@ class KeptVouchers:
             raise VouchersOfAnother(
                 f"{self.path} belongs to the gateway 0x{found[2].hex()} at 0x{found[1].hex()}, chain {found[0]}."
             )
+        _give_back(base)
         return base
 
-    def accept(self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit) -> Accepted:
+    def accept(
+        self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit, *, is_most: bool = False
+    ) -> Accepted:
         """Charges a price and keeps the voucher; returns once that is on disk. Whose signature it is was checked.
 
-        `request` names what is paid for. Raises RejectedError (VoucherUsed, VoucherTooLow, VoucherUncovered),
-        VouchersNotKept.
+        `request` names what is paid for. `is_most`: the price is the most that it may cost, and `settle` says what it
+        did; what is not settled when the process ends is given back at the next start. Raises RejectedError
+        (VoucherUsed, VoucherTooLow, VoucherUncovered), VouchersNotKept.
         """
         voucher = signed.voucher
         with self._rows:
@@ -145,17 +153,28 @@ class KeptVouchers:
             spent = Wei(spent + price)
             values = (voucher.token, voucher.payer, _word(voucher.amount), signed.signature, _word(spent), request)
             group = self._write("INSERT OR REPLACE INTO vouchers VALUES (?, ?, ?, ?, ?, ?)", values)
+            if is_most:
+                self._write("INSERT INTO unsettled VALUES (?, ?, ?, ?)", (*_place(voucher), _word(price)))
         self._sync(group)
         return Accepted(spent, voucher.amount, False)
 
-    def give_back(self, token: Address, payer: Address, amount: Wei) -> None:
-        """What an answer cost less than was charged for it; on disk with the next voucher, at the latest at the end."""
+    def settle(self, voucher: Voucher, cost: Wei) -> Wei:
+        """What an answer cost in the end, never above what was charged; returns once that is on disk, with what its
+        payer has spent in all. Harmless when repeated. Raises VouchersNotKept.
+        """
         with self._rows:
-            row = self._row(token, payer)
-            if row is None or not 0 < amount <= row[1]:
-                return
-            spent = _word(row[1] - amount)
-            self._write("UPDATE vouchers SET spent = ? WHERE token = ? AND payer = ?", (spent, token, payer))
+            row = self._row(voucher.token, voucher.payer)
+            wanted = "SELECT charged FROM unsettled WHERE token = ? AND payer = ? AND amount = ?"
+            found = self._base.execute(wanted, _place(voucher)).fetchone()
+            if row is None or found is None:
+                return Wei(0) if row is None else row[1]
+            charged = int.from_bytes(found[0], "big")
+            spent = Wei(row[1] - charged + min(max(cost, 0), charged))
+            values = (_word(spent), voucher.token, voucher.payer)
+            group = self._write("UPDATE vouchers SET spent = ? WHERE token = ? AND payer = ?", values)
+            self._write("DELETE FROM unsettled WHERE token = ? AND payer = ? AND amount = ?", _place(voucher))
+        self._sync(group)
+        return spent
 
     def spent(self, token: Address, payer: Address) -> tuple[Wei, Wei] | None:
         """What a payer has spent, and its highest voucher; None if none was accepted."""
@@ -218,6 +237,18 @@ class KeptVouchers:
             self._base.execute("ROLLBACK")
 
 
+def _give_back(base: sqlite3.Connection) -> None:
+    """What was charged for answers that a process did not end: the gateway's loss, never its payers'."""
+    base.execute("BEGIN IMMEDIATE")
+    for token, payer, charged in base.execute("SELECT token, payer, charged FROM unsettled").fetchall():
+        own = (token, payer)
+        (spent,) = base.execute("SELECT spent FROM vouchers WHERE token = ? AND payer = ?", own).fetchone()
+        left = int.from_bytes(spent, "big") - int.from_bytes(charged, "big")
+        base.execute("UPDATE vouchers SET spent = ? WHERE token = ? AND payer = ?", (_word(left), *own))
+    base.execute("DELETE FROM unsettled")
+    base.execute("COMMIT")
+
+
 def read_vouchers(folder: Path) -> tuple[VoucherDomain, list[SignedVoucher]]:
     """What is kept in a folder, whoever has it: to redeem it harms nobody. Raises VouchersNoFile, VouchersDamaged."""
     path = folder / FILE
@@ -240,6 +271,10 @@ def _signed(gateway: Address, row: tuple[bytes, bytes, bytes, bytes]) -> SignedV
     token, payer, amount, signature = row
     voucher = Voucher(Address(payer), gateway, Address(token), Wei(int.from_bytes(amount, "big")))
     return SignedVoucher(voucher, signature)
+
+
+def _place(voucher: Voucher) -> tuple[bytes, bytes, bytes]:
+    return voucher.token, voucher.payer, _word(voucher.amount)
 
 
 def _word(amount: int) -> bytes:

@@ -2,109 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from eth_account import Account
-from eth_account.signers.local import LocalAccount
 
 from assay.protocol.digests import keccak
 from assay.protocol.errors import AssayError, ExitCode
-from assay.protocol.payments.voucher import Voucher, VoucherDomain, owners_part
+from assay.protocol.payments.voucher import owners_part
 from assay.protocol.types import Address, Wei
-from assay_ledger.bindings.token import TokenContract
-from assay_ledger.bindings.vouchers import VouchersContract
 from assay_ledger.chain.client import Chain, address_of
-from assay_ledger.chain.node import Anvil
-from assay_ledger.deployment.deploy import deploy_run, deploy_seed, deploy_token
-from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
-from assay_ledger.deployment.vouchers import TERMS, VoucherTerms, deploy_vouchers, vouchers_place
-from assay_ledger.keys.keystore import ActorKeys
-from assay_ledger.rounds.run import Run
-from assay_ledger.vouchers.cashier import FRESH_S, Cashier
+from assay_ledger.deployment.vouchers import TERMS, VoucherTerms, deploy_vouchers
+from assay_ledger.vouchers.cashier import FRESH_S, Cashier, ChainDark
 from assay_ledger.vouchers.kept import KeptVouchers
 from assay_ledger.vouchers.redeeming import due_vouchers, redeem_vouchers, worth_redeeming
-from assay_ledger.vouchers.signed import SignedVoucher, sign_voucher
+from assay_ledger.vouchers.signed import SignedVoucher
 from tests.harness.commands import assay_on
-from tests.harness.contracts.fresh import fresh_artifacts
-from tests.harness.rounds.samples import ETHER, START, mark
-from tests.unit.ledger.test_deploy import real_charter
+from tests.harness.payments.paid_run import PaidRun, paid_run
+from tests.harness.rounds.samples import ETHER
+from tests.harness.tcp_relay import TcpRelay
 
-NAMES = ["RunDeployer", "RunCharter", "TestToken", "PrevrandaoSeed", "DrandSeed", "Arbiter", "Vouchers"]
 PAYERS = 3
 IERC1271 = bytes.fromhex("1626ba7e")
 """The selector of isValidSignature."""
 
 
-@dataclass
-class PaidRun:
-    """A run, its contract of vouchers, payers with keys on disk and tokens, and a gateway's account."""
-
-    chain: Chain
-    run: Run
-    folder: Path
-    keys: Sequence[LocalAccount]
-    gateway: LocalAccount
-    contract: VouchersContract
-
-    @property
-    def token(self) -> Address:
-        return self.run.charter.token
-
-    @property
-    def domain(self) -> VoucherDomain:
-        return VoucherDomain(self.chain.chain_id, self.contract.address)
-
-    def words(self, who: int, *words: str) -> tuple[str, ...]:
-        """A command of a payer."""
-        named = ("--key", str(self.folder / f"payer-{who}.json"), "--password-file", str(self.folder / "password"))
-        return ("gateway", *words, *named)
-
-    def done(self, *words: str) -> dict[str, Any]:
-        """What a command printed. Fails where it is refused."""
-        result = assay_on(self.run, *words, "--json")
-        assert result.exception is None, (words, result.exception, result.output)
-        return dict(json.loads(result.stdout))
-
-    def refused(self, *words: str) -> AssayError:
-        """The error that a command ends with."""
-        result = assay_on(self.run, *words)
-        assert isinstance(result.exception, AssayError), (words, result.exception, result.output)
-        return result.exception
-
-    def at(self) -> tuple[str, str]:
-        return ("--gateway", self.gateway.address)
-
-    def signed(self, who: int, amount: int) -> SignedVoucher:
-        keys = ActorKeys("payer", self.keys[who])
-        voucher = Voucher(keys.address, address_of(self.gateway), self.token, Wei(amount))
-        return sign_voucher(keys, voucher, self.domain)
-
-    def held(self, who: Address) -> int:
-        return self.chain.ask(TokenContract(self.token).balance_of(who))
-
-
 @pytest.fixture(scope="module")
 def paid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaidRun]:
-    folder = tmp_path_factory.mktemp("paid")
-    names = [*NAMES, *ROUND_CONTRACTS.values(), *LEAVES.values(), "VoucherWallet"]
-    with fresh_artifacts(folder / "artifacts", names), Anvil(genesis_time=START, accounts=PAYERS + 2) as node:
-        chain = Chain(node.url)
-        sponsor, gateway, *payers = (Account.from_key(key) for key in node.dev_keys[: PAYERS + 2])
-        token, beacon = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
-        terms = real_charter(token=token, beacon=beacon, sponsor=address_of(sponsor), revenue_tokens=(token,))
-        run = deploy_run(chain, sponsor, replace(terms, name=mark("paid")))
-        (folder / "password").write_text("secret\n")
-        for number, key in enumerate(payers):
-            chain.send(sponsor, TokenContract(token).mint(address_of(key), Wei(1000 * ETHER)))
-            encrypted = Account.encrypt(key.key, "secret", iterations=1 << 10)
-            (folder / f"payer-{number}.json").write_text(json.dumps(encrypted))
-        contract = VouchersContract(vouchers_place(run.address))
-        yield PaidRun(chain, run, folder, payers, gateway, contract)
+    with paid_run(tmp_path_factory.mktemp("paid"), PAYERS) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -210,6 +138,31 @@ def test_a_gateway_takes_its_own_tokens_and_no_voucher_without_a_deposit(paid: P
     assert asked == 0, "what nobody signed costs the node nothing"
     assert code_of(one) == code_of(one) == "VoucherUncovered"
     assert asked == 1, "and what is not covered one question a second"
+    kept.close()
+
+
+def test_a_chain_that_is_dark_is_waited_for_once_and_covers_what_it_covered(paid: PaidRun, tmp_path: Path) -> None:
+    now = [0.0]
+    for who in (0, 1):
+        paid.done(*paid.words(who, "deposit", "10", *paid.at(), "--yes"))
+    wire = TcpRelay(int(paid.chain.url.rpartition(":")[2]))
+    chain = Chain(f"http://127.0.0.1:{wire.port}", retry_for_s=0.0, timeout_s=0.5)
+    kept = KeptVouchers(tmp_path, paid.domain, address_of(paid.gateway))
+    cashier = Cashier(chain, paid.contract, kept, [paid.token], clock=lambda: now[0])
+    cashier.accept(paid.signed(0, ETHER), Wei(ETHER), keccak(b"first"))
+    wire.hush()
+    for _ in range(2):
+        with pytest.raises(ChainDark):
+            cashier.accept(paid.signed(1, ETHER), Wei(ETHER), keccak(b"second"))
+    taken = wire.taken
+    with pytest.raises(ChainDark, match="a moment ago"):
+        cashier.accept(paid.signed(1, ETHER), Wei(ETHER), keccak(b"third"))
+    assert wire.taken == taken
+    assert cashier.accept(paid.signed(0, 2 * ETHER), Wei(ETHER), keccak(b"fourth")).spent == 2 * ETHER
+    assert kept.spent(paid.token, address_of(paid.keys[1])) is None, "nothing is charged in the dark"
+    now[0] = FRESH_S + 1
+    with pytest.raises(ChainDark):
+        cashier.accept(paid.signed(0, 3 * ETHER), Wei(ETHER), keccak(b"fifth"))
     kept.close()
 
 

@@ -81,16 +81,33 @@ def test_a_voucher_above_its_deposit_is_not_taken(tmp_path: Path) -> None:
     kept.close()
 
 
-def test_what_costs_less_than_was_charged_is_given_back(tmp_path: Path) -> None:
-    kept = opened(tmp_path)
-    me = payer(0).address
-    kept.accept(signed(0, 10), PRICE, request("a"), FULL)
-    kept.give_back(TOKEN, me, Wei(4))
-    kept.give_back(TOKEN, me, Wei(7))  # more than is left to give back: nothing
+def test_what_costs_less_than_was_charged_is_given_back_once(tmp_path: Path) -> None:
+    kept, one = opened(tmp_path), signed(0, 10)
+    kept.accept(one, PRICE, request("a"), FULL, is_most=True)
+    assert [kept.settle(one.voucher, Wei(cost)) for cost in (6, 0)] == [6, 6]
+    assert kept.accept(signed(0, 16), PRICE, request("b"), FULL, is_most=True).spent == 16
+    assert kept.settle(signed(0, 16).voucher, Wei(11)) == 16, "never above what was charged"
     kept.close()
     kept = opened(tmp_path)
-    assert kept.spent(TOKEN, me) == (6, 10)
-    assert kept.accept(signed(0, 16), PRICE, request("b"), FULL).spent == 16
+    assert kept.spent(TOKEN, payer(0).address) == (16, 16)
+    assert kept.accept(signed(0, 26), PRICE, request("c"), FULL).spent == 26
+    assert kept.settle(signed(0, 26).voucher, Wei(0)) == 26, "a price is not the most"
+    kept.close()
+
+
+def test_what_no_answer_was_given_for_is_given_back_at_the_next_start(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    for amount in (10, 20, 30):
+        kept.accept(signed(0, amount), PRICE, request(amount), FULL, is_most=True)
+    kept.accept(signed(1, 10), PRICE, request("a"), FULL, is_most=True)
+    kept.settle(signed(0, 20).voucher, Wei(7))
+    assert kept.spent(TOKEN, payer(0).address) == (27, 30)
+    kept.close()
+    kept = opened(tmp_path)
+    assert [kept.spent(TOKEN, payer(k).address) for k in (0, 1)] == [(7, 30), (0, 10)]
+    # The vouchers are used up all the same: the next one is a higher one.
+    assert refused(kept, 30, what=request("another")) == "VoucherUsed"
+    assert kept.accept(signed(0, 31), PRICE, request("b"), FULL).spent == 17
     kept.close()
 
 

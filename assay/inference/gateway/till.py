@@ -1,0 +1,250 @@
+"""What a gateway takes for an answer: the most that it can cost is charged before, and settled once it is known.
+
+An answer costs a price for each token of prompt and answer; nothing before its first token is drawn, nothing where the
+gateway itself fails. Source: docs/adr/0064-paid-serving.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from assay.protocol.digests import keccak
+from assay.protocol.errors import AssayError, RejectedError, UnavailableError
+from assay.protocol.payments.voucher import VoucherDomain
+from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.vouchers.cashier import Cashier
+from assay_ledger.vouchers.signed import MAX_TEXT, SignedVoucher
+
+HEADER: Final = "X-Assay-Voucher"
+
+PAYER_OPEN: Final = 16
+"""Requests of one payer that are answered at once, or wait. Attack: one payer, from many addresses, in every row."""
+
+ANSWERS_HELD: Final = 256
+"""Payers whose last answer is held, for whoever did not get it and asks again with the same voucher."""
+
+_THREADS: Final = 16
+"""That wait for the disk, together for one sync, or for the chain."""
+
+
+class PaymentRequired(RejectedError):
+    """A request's voucher does not pay for it; the details say which one would."""
+
+    remedy = "Send a voucher that does: the error's `payment` says of what amount."
+
+
+class PayerBusy(UnavailableError):
+    """A payer has as many requests open as one may have."""
+
+    remedy = "Ask again once one of them is answered; nothing was charged."
+
+
+class AnswerUnderWay(UnavailableError):
+    """The very request that this voucher pays for is being answered."""
+
+    remedy = "Ask again when it is; the same voucher pays for it."
+
+
+@dataclass(frozen=True, slots=True)
+class TillTerms:
+    """Where a gateway is paid, in which token, and wei for each token of a prompt and of an answer."""
+
+    domain: VoucherDomain
+    gateway: Address
+    token: Address
+    price: Wei
+
+    def cost(self, prompt: int, answer: int) -> Wei:
+        """Of so many tokens."""
+        return Wei(self.price * (prompt + answer))
+
+    def document(self) -> dict[str, str | int]:
+        """What a payer must know; amounts are decimal strings of wei."""
+        return {
+            "header": HEADER,
+            "chain_id": self.domain.chain_id,
+            "contract": "0x" + self.domain.contract.hex(),
+            "gateway": "0x" + self.gateway.hex(),
+            "token": "0x" + self.token.hex(),
+            "price": str(self.price),
+        }
+
+
+@dataclass(slots=True)
+class TakenAnswer:
+    """An answer that was paid for, as it was drawn; `charged`: what it cost in wei."""
+
+    tokens: Sequence[int]
+    charged: Wei
+
+
+@dataclass(eq=False, slots=True)
+class Charge:
+    """The most that one answer may cost, taken of one voucher. Belongs to the event loop; settled exactly once."""
+
+    till: Till
+    signed: SignedVoucher
+    request: Digest
+    prompt: int
+    answer: TakenAnswer | None = None
+    """Where this very request was answered before: what was said then, which is said once more for nothing."""
+    settled: Future[dict[str, str]] | None = None
+
+    @property
+    def seed(self) -> int:
+        """Of an answer that was asked for without one. Attack: one voucher sent again and again, until its answer
+        pleases: what it pays for has one answer."""
+        return int.from_bytes(keccak(self.signed.signature + self.request)[:8], "big")
+
+    def settle(self, tokens: Sequence[int], *, is_whole: bool) -> Future[dict[str, str]]:
+        """What so many drawn tokens cost; on disk, and told as the answer's `payment`, when the future is done.
+
+        is_whole: the answer is held for whoever asks for it again. Raises VouchersNotKept, by the future.
+        """
+        return self.till.settle(self, tokens, is_whole=is_whole)
+
+    def drop(self, tokens: Sequence[int]) -> None:
+        """The same where nobody waits for the answer any longer."""
+        if self.answer is None:
+            self.till.settle(self, tokens, is_whole=False)
+
+
+class Till:
+    """Takes vouchers for answers. Its methods belong to the event loop; disk and chain are waited for in threads."""
+
+    def __init__(self, cashier: Cashier, terms: TillTerms, most_open: int = PAYER_OPEN) -> None:
+        self.terms, self._cashier, self._most_open = terms, cashier, most_open
+        self._threads = ThreadPoolExecutor(_THREADS, "till")
+        self._open: Counter[Address] = Counter()
+        self._asked: set[tuple[Address, Wei]] = set()
+        self._held: OrderedDict[Address, tuple[Wei, Digest, TakenAnswer]] = OrderedDict()
+
+    def close(self) -> None:
+        """What was begun is on disk when it returns."""
+        self._threads.shutdown()
+
+    def read(self, headers: Sequence[str], body: bytes) -> tuple[SignedVoucher, Digest] | None:
+        """A request's voucher and its digest; None where it has no voucher. Neither disk nor chain is asked.
+
+        Raises PaymentRequired.
+        """
+        if not headers:
+            return None
+        try:
+            if len(headers) > 1 or len(headers[0]) > MAX_TEXT:
+                raise RejectedError("A request has one voucher, of 1 KiB at most.", code="VoucherUnreadable")
+            signed = SignedVoucher.of_text(headers[0])
+            self._cashier.check(signed)
+        except RejectedError as error:
+            raise self._required(error, None) from None
+        return signed, keccak(body)
+
+    async def charge(
+        self, found: tuple[SignedVoucher, Digest] | None, prompt: int, most: int, room: Callable[[], None]
+    ) -> Charge:
+        """Takes the most that an answer of `most` tokens may cost. room: raises where it could not be given anyway.
+
+        Raises PaymentRequired, PayerBusy, AnswerUnderWay, VouchersNotKept, ChainDark, and what `room` raises.
+        """
+        price = self.terms.cost(prompt, most)
+        if found is None:
+            missing = RejectedError(
+                f"An answer is paid for by a voucher in the header {HEADER}.",
+                code="VoucherMissing",
+                remedy="Deposit and sign one (`assay gateway deposit`, `voucher`), or let `assay inference relay`.",
+            )
+            raise self._required(missing, price)
+        signed, request = found
+        payer, place = signed.voucher.payer, (signed.voucher.payer, signed.voucher.amount)
+        if place in self._asked:
+            raise AnswerUnderWay("This voucher's request is being answered.")
+        held = self._held.get(payer)
+        if held is not None and held[:2] == (signed.voucher.amount, request):
+            return Charge(self, signed, request, prompt, held[2])
+        room()
+        if self._open[payer] >= self._most_open:
+            raise PayerBusy(f"{self._most_open} requests of this payer are open already.")
+        self._enter(place)
+        charge = Charge(self, signed, request, prompt)
+        taking = self._threads.submit(self._taken, signed, price, request)
+        try:
+            await asyncio.shield(asyncio.wrap_future(taking))
+        except asyncio.CancelledError:
+            # Who hangs up amid the sync owes nothing, and the charge must not stay open.
+            asyncio.get_running_loop().create_task(self._forget(charge, place, taking))
+            raise
+        except BaseException:
+            self._leave(place)
+            raise
+        return charge
+
+    def settle(self, charge: Charge, tokens: Sequence[int], *, is_whole: bool) -> Future[dict[str, str]]:
+        """See Charge."""
+        voucher = charge.signed.voucher
+        if charge.answer is not None:
+            return self._threads.submit(self._paid, charge, charge.answer.charged)
+        if charge.settled is not None:
+            return charge.settled
+        cost = self.terms.cost(charge.prompt, len(tokens)) if tokens else Wei(0)
+        if is_whole:
+            self._held[voucher.payer] = (voucher.amount, charge.request, TakenAnswer(array("I", tokens), cost))
+            self._held.move_to_end(voucher.payer)
+            while len(self._held) > ANSWERS_HELD:
+                self._held.popitem(last=False)
+        self._leave((voucher.payer, voucher.amount))
+        charge.settled = self._threads.submit(self._paid, charge, cost)
+        return charge.settled
+
+    def _taken(self, signed: SignedVoucher, price: Wei, request: Digest) -> None:
+        """In a thread: the voucher is on disk, or PaymentRequired says why not."""
+        try:
+            taken = self._cashier.accept(signed, price, request, is_most=True)
+            if taken.is_repeat:
+                raise RejectedError(
+                    "This voucher was accepted for this request before, and its answer is held no longer.",
+                    code="VoucherUsed",
+                    remedy="Sign a higher amount: it is what you have paid this gateway in all.",
+                )
+        except RejectedError as error:
+            raise self._required(error, price, signed) from None
+
+    def _paid(self, charge: Charge, cost: Wei) -> dict[str, str]:
+        """In a thread: the cost is on disk."""
+        voucher = charge.signed.voucher
+        spent = self._cashier.settle(voucher, cost)
+        return {"charged": str(cost), "spent": str(spent), "voucher": str(voucher.amount)}
+
+    async def _forget(self, charge: Charge, place: tuple[Address, Wei], taking: Future[None]) -> None:
+        with suppress(AssayError):
+            await asyncio.wrap_future(taking)
+            charge.drop(())
+            return
+        self._leave(place)
+
+    def _enter(self, place: tuple[Address, Wei]) -> None:
+        self._asked.add(place)
+        self._open[place[0]] += 1
+
+    def _leave(self, place: tuple[Address, Wei]) -> None:
+        self._asked.discard(place)
+        self._open[place[0]] -= 1
+        if not self._open[place[0]]:
+            del self._open[place[0]]
+
+    def _required(
+        self, error: RejectedError, price: Wei | None, signed: SignedVoucher | None = None
+    ) -> PaymentRequired:
+        """The refusal with what the next voucher must have. Only who has signed is told what its payer has spent."""
+        payment: dict[str, Any] = {**self.terms.document(), "cost": None if price is None else str(price)}
+        if signed is not None and price is not None:
+            spent, highest, covered = self._cashier.standing(signed.voucher)
+            amount = max(highest + 1, spent + price)
+            payment |= {"spent": str(spent), "highest": str(highest), "covered": str(covered), "amount": str(amount)}
+        return PaymentRequired(error.message, code=error.code, remedy=error.remedy, payment=payment)
