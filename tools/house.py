@@ -79,6 +79,7 @@ ROOMS = (
     "assay.bundle",
     "assay.inference",
     "assay.inference.gateway",
+    "assay.inference.relay",
     "assay.observing",
     "assay.watchdog",
     "assay.conformance",

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from assay.cli import relaying
 from assay.cli.asked_model import (
     ContextOption,
     GenerationOption,
@@ -24,6 +25,8 @@ from assay.protocol.errors import ConfigError
 from assay.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Text from a model, exact to the last bit.")
+
+app.command("relay", epilog=relaying.EPILOG)(relaying.relay)
 
 TemperatureOption = Annotated[float, typer.Option("--temperature", min=0.0, max=100.0, help="0 takes the likeliest.")]
 TopKOption = Annotated[int, typer.Option("--top-k", min=0, help="Draw from so many tokens at most; 0 for all.")]

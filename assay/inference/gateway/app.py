@@ -102,9 +102,9 @@ def make_app(terms: GatewayTerms, batch: TextBatch) -> ASGIApp:
     app.post("/v1/completions", response_model=None, responses=errors)(desk.complete)
     app.get("/v1/models")(desk.models)
     app.get("/health")(desk.health)
-    app.exception_handler(RequestValidationError)(_on_bad_request)
+    app.exception_handler(RequestValidationError)(on_bad_request)
     app.exception_handler(AssayError)(_on_error)
-    app.exception_handler(HTTPException)(_on_http_error)
+    app.exception_handler(HTTPException)(on_http_error)
     return Limited(app, terms.limits, terms.seconds + _BESIDE_S)
 
 
@@ -338,7 +338,8 @@ async def _on_error(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(error_document(error.explain(), error.code, kind), status)
 
 
-async def _on_bad_request(_request: Request, error: Exception) -> JSONResponse:
+async def on_bad_request(_request: Request, error: Exception) -> JSONResponse:
+    """A body that is no request, in OpenAI's form."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"][1:])
@@ -346,7 +347,8 @@ async def _on_bad_request(_request: Request, error: Exception) -> JSONResponse:
     return JSONResponse(document, 400)
 
 
-async def _on_http_error(_request: Request, error: Exception) -> JSONResponse:
+async def on_http_error(_request: Request, error: Exception) -> JSONResponse:
+    """A path or a method that there is not, in OpenAI's form."""
     assert isinstance(error, HTTPException)
     code = {404: "NoSuchPath", 405: "NoSuchMethod"}.get(error.status_code, "BadRequest")
     return JSONResponse(error_document(str(error.detail), code), error.status_code, error.headers)

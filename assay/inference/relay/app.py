@@ -1,0 +1,83 @@
+"""The relay's application: `/v1/completions` and `/v1/models` of one gateway, paid for on the way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from assay.inference.gateway.app import on_bad_request, on_http_error
+from assay.inference.gateway.asked import CompletionAsked
+from assay.inference.gateway.limits import AskerLimits, Limited, error_document
+from assay.inference.relay.paying import GatewayRefused, PaidAnswers
+from assay.inference.relay.upstream import GatewayRefusal
+from assay.protocol.errors import AssayError, FraudError, FundsError, UnavailableError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+
+def make_relay(answers: PaidAnswers, seconds: float) -> ASGIApp:
+    """The application, behind limits of a body's size and depth."""
+    app = FastAPI(title="Assay relay", version="1", docs_url=None, redoc_url=None)
+
+    async def complete(asked: CompletionAsked) -> Response:
+        """A completion, paid for; the statement that it carries was checked."""
+        events = await run_in_threadpool(answers.ask, asked)
+        if asked.stream:
+            return StreamingResponse(_streamed(events), media_type="text/event-stream")
+        return JSONResponse(await run_in_threadpool(_whole, events))
+
+    async def models() -> dict[str, Any]:
+        """The gateway's list."""
+        return answers.gateway.document
+
+    app.post("/v1/completions", response_model=None)(complete)
+    app.get("/v1/models")(models)
+    app.exception_handler(RequestValidationError)(on_bad_request)
+    app.exception_handler(AssayError)(_on_error)
+    app.exception_handler(HTTPException)(on_http_error)
+    return Limited(app, AskerLimits(rate=10_000, burst=10_000, open=256), seconds)
+
+
+def _whole(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    """One document of all events: the last one's, with the whole text."""
+    text, last = "", dict[str, Any]()
+    for last in events:
+        text += str(last["choices"][0].get("text", ""))
+    last["choices"][0]["text"] = text
+    return last
+
+
+def _streamed(events: Iterator[dict[str, Any]]) -> Iterator[str]:
+    try:
+        for event in events:
+            yield f"data: {json.dumps(event)}\n\n"
+    except AssayError as error:
+        yield f"data: {json.dumps(_said(error)[1])}\n\n"
+        return
+    yield "data: [DONE]\n\n"
+
+
+def _said(error: AssayError) -> tuple[int, dict[str, Any]]:
+    if isinstance(error, GatewayRefused):
+        refusal = error.details.get("refusal")
+        if isinstance(refusal, GatewayRefusal) and isinstance(refusal.body.get("error"), dict):
+            return max(refusal.status, 400), refusal.body
+    status = 402 if isinstance(error, FundsError) else 503 if isinstance(error, UnavailableError) else 502
+    kind = "false_answer" if isinstance(error, FraudError) else "server_error"
+    return status, error_document(error.explain(), error.code, kind)
+
+
+async def _on_error(_request: object, error: Exception) -> JSONResponse:
+    assert isinstance(error, AssayError)
+    status, document = _said(error)
+    refusal = error.details.get("refusal")
+    again = refusal.retry_after if isinstance(refusal, GatewayRefusal) else None
+    return JSONResponse(document, status, {} if again is None else {"Retry-After": again})

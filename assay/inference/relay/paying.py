@@ -1,0 +1,196 @@
+"""One answer that is paid for: its voucher, its events, and whether its statement is what was asked and charged."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import requests
+
+from assay.inference.gateway.asked import CompletionAsked
+from assay.inference.generate import NO_END
+from assay.inference.relay.upstream import GatewayModel, GatewayOdd, GatewayRefusal, Upstream, sent
+from assay.inference.sampling import UNIT
+from assay.inference.statement import SignedStatement, StatementRefused, read_statement
+from assay.inference.verify import FalseAnswer, replay
+from assay.protocol.errors import AssayError, FraudError, UnavailableError
+from assay.protocol.types import Address, Wei
+from assay_ledger.vouchers.purse import Purse
+from assay_ledger.vouchers.signed import SignedVoucher
+
+if TYPE_CHECKING:
+    from assay.inference.model import LanguageModel
+
+TRIES: Final = 3
+"""Vouchers that one request may take until the gateway accepts one."""
+
+SLACK: Final = 16
+"""Tokens that a tokenizer may add to a text, beyond one for each of its bytes."""
+
+
+class GatewayFalse(FraudError):
+    """The gateway answered, or charged, what is not true; nothing more is signed for it."""
+
+    remedy = "Pay another gateway. What it signed is in the log, and proves who said it."
+
+
+class GatewayRefused(UnavailableError):
+    """The gateway answers with an error of its own, which is passed on. Details: refusal."""
+
+
+class PaidAnswers:
+    """Asks and pays one gateway; safe for threads.
+
+    by: who must have signed the answers. model: where some are drawn again, verify_ppm millionths of them.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        gateway: GatewayModel,
+        purse: Purse,
+        by: Address,
+        model: LanguageModel | None = None,
+        verify_ppm: int = 0,
+    ) -> None:
+        self._upstream, self._purse, self._by = upstream, purse, by
+        self.gateway = gateway
+        self._model, self._verify_ppm = model, verify_ppm
+        # Vouchers must arrive in the order of their amounts: one is sent when the one before is accepted.
+        self._turn = threading.Lock()
+        self.false: AssayError | None = None
+        """What the gateway was found to do; once it is set, nothing is signed."""
+        self.answers = self.verified = 0
+
+    def ask(self, asked: CompletionAsked) -> Iterator[dict[str, Any]]:
+        """Pays, and gives the answer's events; the last one has its statement, which was checked.
+
+        The first is asked for before this returns. Raises GatewayFalse, GatewayRefused, GatewayAway, GatewayOdd,
+        PurseEmpty, PurseNotKept; the events do, too.
+        """
+        body = sent(asked.model_dump(exclude_unset=True) | {"model": self.gateway.name, "stream": True})
+        with self._turn:
+            signed, response = self._accepted(asked, body)
+        return self._events(asked, signed, response)
+
+    def _accepted(self, asked: CompletionAsked, body: bytes) -> tuple[SignedVoucher, requests.Response]:
+        cost, code = self._most(asked), ""
+        for _ in range(TRIES):
+            if self.false is not None:
+                raise self.false
+            signed = self._purse.sign(cost)
+            try:
+                found = self._upstream.ask(body, signed.to_text())
+            except BaseException:
+                self._purse.lose(signed)
+                raise
+            if not isinstance(found, GatewayRefusal):
+                return signed, found
+            # Refused: nothing was charged, and were it not so, the next one's books would show it.
+            payment, code = found.payment, found.code
+            self._purse.settle(signed, Wei(0), None if payment is None else payment[0])
+            if payment is None or code not in ("VoucherUsed", "VoucherTooLow"):
+                break
+            # A new purse takes over what was signed before it was there. Attack: a gateway that says so ever again.
+            if not self._purse.begin(payment[0], payment[1]):
+                break
+        raise GatewayRefused("The gateway refused.", code=code or "GatewayRefused", refusal=found)
+
+    def _most(self, asked: CompletionAsked) -> Wei:
+        """What an answer may cost at most. A text has no more tokens than bytes, and a few."""
+        prompt = asked.prompt
+        if isinstance(prompt, str):
+            if self._model is not None:
+                tokens = len(self._model.encode(prompt))
+            else:
+                tokens = min(len(prompt.encode()) + SLACK, self.gateway.prompt)
+        else:
+            tokens = len(prompt)
+        return self.gateway.till.cost(tokens, asked.max_tokens)
+
+    def _events(
+        self, asked: CompletionAsked, signed: SignedVoucher, response: requests.Response
+    ) -> Iterator[dict[str, Any]]:
+        is_settled, text = False, ""
+        try:
+            with response:
+                for event in self._upstream.events(response):
+                    if not isinstance(event, dict):
+                        raise GatewayOdd("The gateway's answer is no event.")
+                    if "error" in event:
+                        raise GatewayRefused("The gateway's answer ended.", refusal=GatewayRefusal(503, event, None))
+                    text += str(_choice(event).get("text", ""))
+                    if "statement" not in event:
+                        yield event
+                        continue
+                    cost, spent = self._checked(asked, event, text)
+                    self._purse.settle(signed, cost, spent)
+                    is_settled = True
+                    self.answers += 1
+                    yield event
+                    return
+            raise GatewayOdd("The gateway's answer has no statement.")
+        except (GatewayFalse, FalseAnswer, StatementRefused) as error:
+            self.false = error
+            raise
+        finally:
+            if not is_settled:
+                self._purse.lose(signed)
+
+    def _checked(self, asked: CompletionAsked, event: dict[str, Any], text: str) -> tuple[Wei, Wei]:
+        """What an answer cost, by its statement, and what the gateway says is spent.
+
+        Raises StatementRefused, GatewayFalse, FalseAnswer.
+        """
+        found = read_statement(str(event["statement"]).encode())
+        self._check_statement(asked, found, text)
+        said = found.statement
+        cost = self.gateway.till.cost(len(said.prompt), len(said.answer))
+        try:
+            charged, spent = int(event["payment"]["charged"]), int(event["payment"]["spent"])
+        except (KeyError, TypeError, ValueError):
+            raise GatewayFalse("The gateway does not say what it charged.") from None
+        # Attack: an answer that costs more than its tokens do, or more than was signed for.
+        if charged != cost or cost > self._most(asked):
+            raise GatewayFalse(f"The gateway charged {charged} wei; the answer's tokens cost {cost}.")
+        return cost, Wei(spent)
+
+    def _check_statement(self, asked: CompletionAsked, found: SignedStatement, text: str) -> None:
+        said, wanted = found.statement, asked.model_dump()
+        if found.signer != self._by:
+            raise GatewayFalse(f"The answer is signed by 0x{found.signer.hex()}, not by 0x{self._by.hex()}.")
+        end = NO_END if asked.end is None else asked.end
+        pairs = {
+            "the model": (said.model, self.gateway.model),
+            "the most tokens": (said.most, asked.max_tokens),
+            "the end": (said.end, end),
+            "the temperature": (said.terms.temperature, round(asked.temperature * UNIT)),
+            "top-k": (said.terms.top_k, asked.top_k),
+            "the seed": (said.terms.seed, said.terms.seed if wanted["seed"] is None else wanted["seed"]),
+        }
+        if not isinstance(asked.prompt, str):
+            pairs["the prompt"] = (said.prompt, tuple(asked.prompt))
+        elif self._model is not None:
+            pairs["the prompt"] = (said.prompt, tuple(self._model.encode(asked.prompt)))
+        if self._model is not None:
+            pairs["the text"] = (self._model.tokenizer.decode(list(said.answer)), text)
+        for what, (own, other) in pairs.items():
+            if own != other:
+                raise GatewayFalse(f"The signed answer has {what} of another request.")
+        if len(said.answer) > asked.max_tokens:
+            raise GatewayFalse("The signed answer is longer than was asked for.")
+        if self._model is not None and secrets.randbelow(1_000_000) < self._verify_ppm:
+            replay(self._model, said)
+            self.verified += 1
+
+
+def _choice(event: dict[str, Any]) -> dict[str, Any]:
+    try:
+        (choice,) = event["choices"]
+        if not isinstance(choice, dict):
+            raise TypeError
+    except (KeyError, TypeError, ValueError):
+        raise GatewayOdd("The gateway's answer is no event.") from None
+    return choice

@@ -1,0 +1,157 @@
+"""A relay keeps books of its own: what a gateway says, signs and charges is held against them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eth_account import Account
+
+from assay.inference.gateway.asked import CompletionAsked
+from assay.inference.gateway.till import TillTerms
+from assay.inference.relay.paying import GatewayFalse, GatewayRefused, PaidAnswers
+from assay.inference.relay.upstream import GatewayAway, GatewayModel, GatewayRefusal
+from assay.inference.sampling import SamplingTerms
+from assay.inference.statement import StatementRefused, sign, statement_of
+from assay.inference.verify import FalseAnswer
+from assay.protocol.errors import AssayError
+from assay.protocol.types import Wei
+from assay_ledger.chain.client import address_of
+from assay_ledger.vouchers.purse import Purse, PursePlace
+from assay_ledger.vouchers.signed import SignedVoucher
+from tests.harness.inference.models import small_gpt
+from tests.harness.payments.kept_samples import DOMAIN, TOKEN, payer
+
+SIGNER = Account.from_key(b"\x05" * 32)
+ME = address_of(SIGNER)
+PRICE = 10
+PROMPT, ANSWER = (5, 6), (7, 8, 9)
+ASKED = CompletionAsked(model="assay", prompt=list(PROMPT), max_tokens=3, seed=7)
+
+
+class PlayedGateway:
+    """A gateway in memory whose answer is changed before it is signed, or after."""
+
+    def __init__(self) -> None:
+        self.answer, self.prompt, self.most, self.signer = ANSWER, PROMPT, 3, SIGNER
+        self.charged: int | None = None
+        self.after: Callable[[dict[str, Any]], dict[str, Any]] = lambda event: event
+        self.refusals: list[GatewayRefusal] = []
+        self.vouchers: list[int] = []
+        self.breaks_off, self.spent = False, 0
+
+    def ask(self, body: bytes, voucher: str) -> Any:
+        self.vouchers.append(SignedVoucher.of_text(voucher).voucher.amount)
+        return self.refusals.pop(0) if self.refusals else nullcontext()
+
+    def events(self, _response: object) -> Iterator[dict[str, Any]]:
+        if self.breaks_off:
+            raise GatewayAway("The gateway's answer broke off.")
+        said = statement_of(small_gpt(), self.prompt, SamplingTerms(7, 1_000_000, 0), self.most, self.answer)
+        cost = PRICE * (len(self.prompt) + len(self.answer)) if self.charged is None else self.charged
+        self.spent += cost
+        yield self.after(
+            {
+                "choices": [{"text": small_gpt().tokenizer.decode(list(self.answer))}],
+                "statement": sign(said, self.signer).encode().decode(),
+                "payment": {"charged": str(cost), "spent": str(self.spent)},
+            }
+        )
+
+
+@pytest.fixture
+def played() -> PlayedGateway:
+    return PlayedGateway()
+
+
+@pytest.fixture
+def purse(tmp_path: Path) -> Iterator[Purse]:
+    made = Purse(tmp_path, payer(0), PursePlace(DOMAIN, ME, TOKEN), Wei(0), Wei(10_000))
+    yield made
+    made.close()
+
+
+def answers(played: PlayedGateway, purse: Purse, **more: Any) -> PaidAnswers:
+    till = TillTerms(DOMAIN, ME, TOKEN, Wei(PRICE))
+    served = GatewayModel("assay", ME, small_gpt().root, 100, 48, till, {})
+    return PaidAnswers(played, served, purse, ME, **more)  # type: ignore[arg-type]
+
+
+def test_a_true_answer_costs_what_its_tokens_do(played: PlayedGateway, purse: Purse) -> None:
+    asker = answers(played, purse)
+    for _ in range(2):
+        assert len(list(asker.ask(ASKED))) == 1
+    assert purse.spent == 2 * PRICE * 5 and played.vouchers == [50, 100]
+
+
+def another_statement(event: dict[str, Any]) -> dict[str, Any]:
+    return event | {"statement": event["statement"].replace("7", "8")}
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda p: setattr(p, "charged", 60), GatewayFalse),
+        (lambda p: setattr(p, "signer", Account.from_key(b"\x06" * 32)), GatewayFalse),
+        (lambda p: setattr(p, "prompt", (5, 5)), GatewayFalse),
+        (lambda p: setattr(p, "most", 4), GatewayFalse),
+        (lambda p: setattr(p, "answer", (7, 8, 9, 9)), GatewayFalse),
+        (
+            lambda p: setattr(p, "after", lambda e: e | {"statement": e["statement"].replace("7", "8")}),
+            StatementRefused,
+        ),
+        (lambda p: setattr(p, "after", lambda e: e | {"payment": {}}), GatewayFalse),
+    ],
+    ids=["charge", "signer", "prompt", "most", "long", "bytes", "no-charge"],
+)
+def test_a_gateway_that_says_what_is_false_is_paid_no_more(
+    played: PlayedGateway, purse: Purse, change: Callable[[PlayedGateway], None], found: type[AssayError]
+) -> None:
+    asker = answers(played, purse)
+    change(played)
+    with pytest.raises(found):
+        list(asker.ask(ASKED))
+    with pytest.raises(found):
+        list(asker.ask(ASKED))
+    assert played.vouchers == [50], "nothing was signed after it"
+
+
+def test_with_a_model_at_hand_text_and_answer_are_drawn_again(played: PlayedGateway, purse: Purse) -> None:
+    with pytest.raises(FalseAnswer):
+        list(answers(played, purse, model=small_gpt(), verify_ppm=1_000_000).ask(ASKED))
+    played.after = lambda event: event | {"choices": [{"text": "another"}]}
+    with pytest.raises(GatewayFalse, match="text"):
+        list(answers(played, purse, model=small_gpt()).ask(ASKED))
+
+
+def test_an_answer_that_breaks_off_counts_as_spent_until_the_gateway_says_less(
+    played: PlayedGateway, purse: Purse
+) -> None:
+    asker = answers(played, purse)
+    played.breaks_off = True
+    with pytest.raises(GatewayAway):
+        list(asker.ask(ASKED))
+    assert purse.spent == 50
+    played.breaks_off = False
+    list(asker.ask(ASKED))
+    assert played.vouchers == [50, 100] and purse.spent == 50
+
+
+def test_a_gateway_that_says_more_was_spent_is_believed_once_and_only_by_a_new_purse(
+    played: PlayedGateway, purse: Purse
+) -> None:
+    def refusal(spent: int) -> GatewayRefusal:
+        payment = {"spent": str(spent), "highest": str(spent), "amount": str(spent + 50)}
+        return GatewayRefusal(402, {"error": {"code": "VoucherTooLow", "payment": payment}}, None)
+
+    asker = answers(played, purse)
+    played.refusals, played.spent = [refusal(400)], 400
+    list(asker.ask(ASKED))
+    assert played.vouchers == [50, 450]
+    played.refusals = [refusal(4000)]
+    with pytest.raises(GatewayRefused):
+        list(asker.ask(ASKED))
+    assert played.vouchers[2:] == [500] and asker.false is None
