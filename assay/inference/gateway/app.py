@@ -186,6 +186,9 @@ class _Answer:
         loop = asyncio.get_running_loop()
 
         def said(event: int | AssayError | None) -> None:
+            # Who waits for the whole hears of its end alone: a wake for each token is what most of serving costs.
+            if not asked.stream and isinstance(event, int):
+                return
             with suppress(RuntimeError):  # the server ended: nobody listens
                 loop.call_soon_threadsafe(self._events.put_nowait, event)
 
