@@ -61,6 +61,7 @@ class TextBatch:
         self._queue: deque[TextWish] = deque()
         self._turn = threading.Condition()
         self._is_over = False
+        self._begun = 0
         self._seconds = 1.0
         self.error: Exception | None = None
         """What ended the thread, where nobody closed it."""
@@ -89,7 +90,8 @@ class TextBatch:
     def _check_room(self) -> None:
         if not self.is_alive:
             raise _ends()
-        if len(self._queue) >= self._waiting:
+        # Who comes while rows are free waits for no other, only for the thread to look.
+        if len(self._queue) >= self._waiting + max(0, self._rows.most - self._begun):
             seconds = max(1, round(self._seconds * len(self._queue) / self._rows.most))
             raise GatewayBusy(f"{len(self._queue)} others wait already.", retry_after=seconds)
 
@@ -144,7 +146,10 @@ class TextBatch:
         with self._turn:
             while is_idle and not self._queue and not self._is_over:
                 self._turn.wait()
-            return self._queue.popleft() if self._queue and not self._is_over else None
+            if not self._queue or self._is_over:
+                return None
+            self._begun += 1
+            return self._queue.popleft()
 
     def _give(self, wishes: list[TextWish], logits_BV: torch.Tensor, active: dict[TextWish, TextRow]) -> None:
         """The next token of each, and an end where there is one."""
@@ -183,6 +188,8 @@ class TextBatch:
         except Exception:
             wish.said(_ends())
             raise
+        with self._turn:
+            self._begun -= 1
         wish.said(error)
 
     def _note(self, seconds: float, wish: TextWish) -> None:
