@@ -15,6 +15,7 @@ from openai import APIStatusError, BadRequestError, OpenAI
 
 from assay.inference.statement import read_statement
 from assay.inference.verify import replay
+from assay.protocol.digests import keccak
 from assay.protocol.payments.voucher import owners_part
 from assay.protocol.types import Address
 from assay_ledger.chain.client import address_of
@@ -124,6 +125,8 @@ def test_the_same_request_is_answered_again_for_nothing_and_alike(paid: PaidRun,
     first, again = asked(gateway, voucher).json(), asked(gateway, voucher).json()
     # No seed was named: it follows from voucher and request, so that one voucher has one answer.
     assert first["statement"] == again["statement"] and first["payment"] == again["payment"]
+    drawn = read_statement(first["statement"].encode()).statement.terms.seed
+    assert drawn == int.from_bytes(keccak(paid.signed(3, MOST).signature + keccak(body()))[:8], "big")
     assert code_of(asked(gateway, voucher, body(user="another"))) == (402, "VoucherUsed")
     other = asked(gateway, paid.signed(3, 2 * MOST).to_text()).json()
     assert other["choices"][0]["text"] != first["choices"][0]["text"]

@@ -1,0 +1,143 @@
+"""What a gateway takes for an answer: once for each voucher, by so many requests of one payer, and nothing for none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assay.inference.gateway import till as tills
+from assay.inference.gateway.batcher import GatewayBusy
+from assay.inference.gateway.till import AnswerUnderWay, Charge, PayerBusy, PaymentRequired, Till, TillTerms
+from assay.protocol.types import Wei
+from assay_ledger.bindings.vouchers import VouchersContract
+from assay_ledger.chain.client import Chain
+from assay_ledger.vouchers.cashier import Cashier
+from assay_ledger.vouchers.kept import KeptVouchers
+from tests.harness.payments.kept_samples import DOMAIN, FULL, GATEWAY, TOKEN, payer, signed
+
+PRICE = 10
+
+
+class RichChain(Chain):
+    """Says of every payer that its deposit is large, and asks no node."""
+
+    def __init__(self) -> None:
+        pass
+
+    def ask(self, *_args: Any, **_more: Any) -> Any:
+        return FULL
+
+
+class PlayedTill:
+    """A till, its vouchers on disk, and requests of 2 tokens for 3 more."""
+
+    def __init__(self, folder: Path, most_open: int) -> None:
+        self.kept = KeptVouchers(folder, DOMAIN, GATEWAY)
+        cashier = Cashier(RichChain(), VouchersContract(DOMAIN.contract), self.kept, [TOKEN])
+        self.till = Till(cashier, TillTerms(DOMAIN, GATEWAY, TOKEN, Wei(PRICE)), most_open)
+
+    async def charge(
+        self, who: int, amount: int, body: bytes = b"{}", room: Callable[[], None] = lambda: None
+    ) -> Charge:
+        return await self.till.charge(self.till.read([signed(who, amount).to_text()], body), 2, 3, room)
+
+    async def answered(self, who: int, amount: int, body: bytes = b"{}") -> dict[str, str]:
+        charge = await self.charge(who, amount, body)
+        return await asyncio.wrap_future(charge.settle((7, 8, 9), is_whole=True))
+
+    def spent(self, who: int) -> int | None:
+        found = self.kept.spent(TOKEN, payer(who).address)
+        return None if found is None else found[0]
+
+    def close(self) -> None:
+        self.till.close()
+        self.kept.close()
+
+
+@pytest.fixture
+def played(tmp_path: Path) -> Iterator[PlayedTill]:
+    made = PlayedTill(tmp_path, most_open=2)
+    yield made
+    made.close()
+
+
+def done(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
+
+
+def test_an_answer_is_given_again_while_it_is_held_and_never_drawn_again(
+    played: PlayedTill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tills, "ANSWERS_HELD", 1)
+
+    async def play() -> None:
+        assert (await played.answered(0, 50))["spent"] == "50"
+        again = await played.charge(0, 50)
+        assert again.answer is not None and list(again.answer.tokens) == [7, 8, 9]
+        assert (await asyncio.wrap_future(again.settle((), is_whole=True)))["charged"] == "50"
+        await played.answered(1, 50)
+        with pytest.raises(PaymentRequired) as refused:
+            await played.charge(0, 50)
+        assert refused.value.code == "VoucherUsed" and played.spent(0) == 50
+
+    done(play())
+
+
+def test_one_payer_has_so_many_requests_open_and_one_more_when_one_is_answered(played: PlayedTill) -> None:
+    async def play() -> None:
+        first, _ = await played.charge(0, 50), await played.charge(0, 100)
+        with pytest.raises(PayerBusy):
+            await played.charge(0, 150)
+        with pytest.raises(AnswerUnderWay):
+            await played.charge(0, 100)
+        await played.charge(1, 50)
+        first.drop(())
+        await played.charge(0, 101, b"another")
+        with pytest.raises(PayerBusy):
+            await played.charge(0, 200)
+
+    done(play())
+
+
+def test_where_there_is_no_room_nothing_is_charged(played: PlayedTill) -> None:
+    def room() -> None:
+        raise GatewayBusy("Full.", retry_after=1)
+
+    async def play() -> None:
+        for _ in range(3):
+            with pytest.raises(GatewayBusy):
+                await played.charge(0, 50, room=room)
+        assert played.spent(0) is None
+
+    done(play())
+
+
+def test_who_hangs_up_amid_the_sync_owes_nothing_and_holds_no_place(played: PlayedTill) -> None:
+    async def play() -> None:
+        for amount in range(50, 53):
+            asking = asyncio.create_task(played.charge(0, amount))
+            await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            while played.till._open:
+                await asyncio.sleep(0.01)
+        await played.charge(0, 60)
+        await played.charge(0, 110)
+
+    done(play())
+    assert played.spent(0) == 100
+
+
+def test_a_voucher_and_a_request_have_one_seed(played: PlayedTill) -> None:
+    async def play() -> None:
+        charge = await played.charge(0, 50)
+        assert charge.seed == charge.seed < 1 << 64
+        other = await played.charge(0, 100)
+        assert len({charge.seed, other.seed}) == 2
+
+    done(play())
