@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from assay.datasets.tokenizers import Tokenizer, digest_of_tokenizer, read_tokenizer, tokenizer_of
 from assay.engine.compiler.lowering.registry import FIXED14, Precision
@@ -192,11 +193,24 @@ def shape_of(config: bytes) -> GptShape:
     return GptShape(**sizes)
 
 
+class _ShapesAlone(TorchFunctionMode):
+    """Leaves out what only changes values: on a device without any, torch imports its compiler for that, 1.7 s long."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """See TorchFunctionMode."""
+        kwargs = kwargs or {}
+        if func in (nn.init.normal_, Tensor.triu):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
 def _outline(shape: GptShape, tensors: int) -> list[tuple[str, Tensor]]:
     """Names and shapes of a preset's parameters, for so many tensors at hand. Raises ConfigError (ModelWrong)."""
     if shape.layers >= tensors:
         raise _wrong("its tensors are not those of its config.json")
-    with torch.device("meta"):
+    with torch.device("meta"), _ShapesAlone():
         return list(shape.module().named_parameters())
 
 

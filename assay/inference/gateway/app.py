@@ -93,19 +93,39 @@ def make_app(terms: GatewayTerms, batch: TextBatch) -> ASGIApp:
         redoc_url=None,
     )
     desk = _Desk(terms, batch)
-    errors: dict[int | str, dict[str, Any]] = {
+    answers: dict[int | str, dict[str, Any]] = {
         status: {"description": "Refused: the error's code says why"} for status in (400, 404, 408, 413, 429, 503, 504)
     }
+    answers[200] = {
+        "description": "The answer, whole or with `stream` as events; its last part has the signed statement",
+        "content": {"text/event-stream": {}},
+    }
     if terms.till is not None:
-        errors[402] = {"description": "Not paid for: `error.payment` says which voucher would"}
-        errors[409] = {"description": "The request of this voucher is being answered"}
-    app.post("/v1/completions", response_model=None, responses=errors)(desk.complete)
+        answers[402] = {"description": "Not paid for: `error.payment` says which voucher would"}
+        answers[409] = {"description": "The request of this voucher is being answered"}
+    app.post("/v1/completions", response_model=None, responses=answers)(desk.complete)
     app.get("/v1/models")(desk.models)
     app.get("/health")(desk.health)
     app.exception_handler(RequestValidationError)(on_bad_request)
     app.exception_handler(AssayError)(_on_error)
     app.exception_handler(HTTPException)(on_http_error)
+    described = app.openapi
+    app.openapi = lambda: _bounded(described(), terms)  # type: ignore[method-assign]
     return Limited(app, terms.limits, terms.seconds + _BESIDE_S)
+
+
+def _bounded(document: dict[str, Any], terms: GatewayTerms) -> dict[str, Any]:
+    """The interface's description with this gateway's own bounds, so that what it allows is answered."""
+    asked = document["components"]["schemas"][CompletionAsked.__name__]["properties"]
+    text, tokens = asked["prompt"]["anyOf"]
+    asked["model"]["enum"] = [terms.name]
+    asked["max_tokens"]["maximum"] = terms.tokens
+    tokens["maxItems"] = text["maxLength"] = terms.prompt
+    tokens["items"]["maximum"] = terms.model.vocabulary - 1
+    del tokens["items"]["exclusiveMaximum"]
+    # FastAPI writes bounds as doubles, in which 2^64 reads as more than it is.
+    asked["seed"]["anyOf"][0] = {"type": "integer", "minimum": 0, "maximum": (1 << 64) - 1}
+    return document
 
 
 class _Desk:

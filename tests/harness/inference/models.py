@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from assay.datasets.tokenizers import Characters
+from assay.datasets.tokenizers import Characters, HuggingFaceTokenizer
 from assay.inference.model import LanguageModel, gpt, gpt_config, own_model
 from assay.inference.programs import GptShape
 from assay.training.initialize import initialize
@@ -33,6 +34,18 @@ def write_folder(model: LanguageModel, folder: Path) -> Path:
     (folder / "config.json").write_bytes(gpt_config(model.shape))
     (folder / "tokenizer.json").write_bytes(model.tokenizer.file)
     return folder
+
+
+def bytes_gpt(context: int = 64) -> LanguageModel:
+    """The same for any text: a byte is a token."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    numbers = {letter: number for number, letter in enumerate(sorted(level.alphabet()))}
+    made = Tokenizer(models.BPE(vocab=numbers, merges=[]))
+    made.pre_tokenizer, made.decoder = level, decoders.ByteLevel()
+    shape = replace(SHAPE, context=context, vocabulary=len(numbers))
+    return gpt(shape, initialize(shape.module(), 9), HuggingFaceTokenizer(made.to_str().encode()))
 
 
 class TwoBack(nn.Module):

@@ -22,7 +22,8 @@ from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.vouchers import TERMS
 from assay_ledger.vouchers.kept import read_vouchers
 from tests.harness.inference.models import small_gpt
-from tests.harness.payments.paid_gateway import PRICE, Served, asked, body, gateway_words, paid_gateway
+from tests.harness.inference.served import Served
+from tests.harness.payments.paid_gateway import PRICE, asked, body, gateway_words, paid_gateway
 from tests.harness.payments.paid_run import PaidRun, paid_run
 from tests.harness.rounds.samples import ETHER
 

@@ -181,5 +181,9 @@ def test_what_clients_send_without_meaning_it_is_taken(gateway: httpx.Client) ->
 
 
 def test_a_description_of_the_interface_is_served(gateway: httpx.Client) -> None:
-    paths = gateway.get("/openapi.json").json()["paths"]
-    assert set(paths) == {"/v1/completions", "/v1/models", "/health"}
+    document = gateway.get("/openapi.json").json()
+    assert set(document["paths"]) == {"/v1/completions", "/v1/models", "/health"}
+    bounds = document["components"]["schemas"]["CompletionAsked"]["properties"]
+    assert (bounds["model"]["enum"], bounds["max_tokens"]["maximum"]) == (["assay"], 20_000)
+    assert bounds["seed"]["anyOf"][0]["maximum"] == (1 << 64) - 1
+    assert bounds["prompt"]["anyOf"][1]["items"]["maximum"] == LETTERS.size - 1
