@@ -164,14 +164,19 @@ def test_a_finding_is_named_without_line_numbers() -> None:
     assert tool("slither").place_of([node, contract]) == "Vault.withdraw"
 
 
-def test_every_explanation_has_a_reason_and_names_a_contract_that_exists() -> None:
+def test_every_explanation_has_a_reason_and_names_what_its_contract_still_has() -> None:
+    """A row whose function was renamed is stale before slither, which the gate does not run, is asked."""
     declared = re.compile(r"^(?:abstract )?(?:contract|library|interface) (\w+)", re.MULTILINE)
-    names = {name for path in (ROOT / "contracts").rglob("*.sol") for name in declared.findall(path.read_text())}
+    texts = {path: path.read_text() for path in (ROOT / "contracts").rglob("*.sol")}
+    contracts = {name: text for text in texts.values() for name in declared.findall(text)}
     known = tool("slither").explained()
     assert known
     for (_, place), (count, why) in known.items():
+        contract, *names = place.split(".")
         assert count and why
-        assert place.split(".")[0] in names
+        assert contract in contracts
+        for name in names:
+            assert name == "slitherConstructorConstantVariables" or re.search(rf"\b{name}\b", contracts[contract]), place
 
 
 def test_the_compiler_shim_speaks_what_forge_asks_for() -> None:
