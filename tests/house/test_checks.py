@@ -176,7 +176,9 @@ def test_every_explanation_has_a_reason_and_names_what_its_contract_still_has() 
         assert count and why
         assert contract in contracts
         for name in names:
-            assert name == "slitherConstructorConstantVariables" or re.search(rf"\b{name}\b", contracts[contract]), place
+            assert name == "slitherConstructorConstantVariables" or re.search(rf"\b{name}\b", contracts[contract]), (
+                place
+            )
 
 
 def test_the_compiler_shim_speaks_what_forge_asks_for() -> None:

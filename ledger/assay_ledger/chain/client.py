@@ -180,7 +180,7 @@ class Chain:
         return 0 if self.pool is None else self.pool.turn
 
     def refuse(self, turn: int, why: str) -> bool:
-        """Asks the node of a turn no more; False where there is no other that may be asked."""
+        """Sets the node of a turn aside, whose searches are not whole; False where there is no other."""
         return self.pool is not None and self.pool.refuse(turn, why)
 
     def newest(self) -> BlockData:
@@ -235,7 +235,8 @@ class Chain:
             logs = self._logs(criteria | {"fromBlock": hex(low), "toBlock": hex(high)})
             return self.read(lambda: [Logged.of(search.kind, log) for log in logs])
 
-        return self._ranges.read(ask, first, self.head().number if last is None else last)
+        until = self.head().number if last is None else last
+        return self._of_any_node(lambda: self._ranges.read(ask, first, until))
 
     def logs(self, contracts: Sequence[str], first: int, last: int) -> list[LogReceipt]:
         """All logs of some contracts, by checksummed address, from block `first` to block `last`, oldest first.
@@ -246,11 +247,22 @@ class Chain:
         def ask(low: int, high: int) -> list[LogReceipt]:
             return self._logs({"address": list(contracts), "fromBlock": hex(low), "toBlock": hex(high)})
 
-        return self._ranges.read(ask, first, last)
+        return self._of_any_node(lambda: self._ranges.read(ask, first, last))
 
     def logs_of(self, contracts: Sequence[str], block: bytes) -> list[LogReceipt]:
         """The same of one block by its hash: a node that does not have it says so, where of a range it gives less."""
-        return self._logs({"address": list(contracts), "blockHash": "0x" + block.hex()})
+        return self._of_any_node(lambda: self._logs({"address": list(contracts), "blockHash": "0x" + block.hex()}))
+
+    def _of_any_node(self, searched: Callable[[], T]) -> T:
+        """What a search finds, of the next node where one refuses even a single block."""
+        for _ in range(0 if self.pool is None else self.pool.count - 1):
+            turn = self.turn
+            try:
+                return searched()
+            except RangeRefused:
+                self.refuse(turn, "it refuses to search even a single block")
+                self._ranges = LogRanges()
+        return searched()
 
     def _logs(self, criteria: dict[str, Any]) -> list[LogReceipt]:
         return self.read(lambda: [checked_log(found) for found in listed(self._result_of("eth_getLogs", criteria))])

@@ -1,8 +1,9 @@
 """Several nodes of one chain: the first that serves is asked, the next when it does not, and a liar no more.
 
 What two nodes say is never mixed: each has to name the chain and the first block that the others name, is taken only
-when it has reached what was seen, is left where its head stands still while others' go on, and is dropped when its
-block at a final height is another than most have. All get what is sent. See docs/adr/0056-several-nodes.md.
+when it has reached what was seen, is left where its head stands still while others' go on, is set aside when its
+searches are not whole, and is dropped when its block at a final height is another than most have. All get what is sent.
+See docs/adr/0056-several-nodes.md.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import requests
@@ -21,6 +21,7 @@ from web3.types import RPCEndpoint, RPCResponse
 
 from assay.protocol.errors import UnavailableError
 from assay_ledger.chain.answers import Failure, failure_of, is_revert, reason, retry_after
+from assay_ledger.chain.endpoint import Endpoint, EndpointStanding
 from assay_ledger.chain.endpoint_votes import (
     FINAL_BEHIND,
     believed_hash,
@@ -30,28 +31,20 @@ from assay_ledger.chain.endpoint_votes import (
     lacking,
     lags,
 )
-from assay_ledger.chain.node_urls import redacted, without_keys
+from assay_ledger.chain.node_urls import without_keys
+from assay_ledger.chain.passing_on import PassingOn
 from assay_ledger.chain.quota import Quota
 from assay_ledger.chain.rpc import NONSENSE, NodeProvider, RequestListener, provider
+from assay_ledger.chain.set_aside import SEARCH, OnProbation
 
 PROBE_S: Final = 3.0
 """For one question of what decides whether a node is taken: a node that stalls must not stall who has another."""
-
-REST_S: Final = 1.0
-REST_MOST_S: Final = 300.0
-"""Twice as long after each failure: a node that is down costs a probe in five minutes."""
-
-STEADY_S: Final = 60.0
-"""After so long without a failure the next one counts as the first."""
 
 COMPARED_S: Final = 60.0
 """Between two comparisons of a final block: one request to each node."""
 
 SEEN_FOR_S: Final = 60.0
 """So long others must reach the head that a node named which answers no more: it may have lied."""
-
-PASSED_ON_AT_ONCE: Final = 64
-"""Transactions on their way to other nodes; what is more is sent to them when it is sent again."""
 
 _SEND: Final = "eth_sendRawTransaction"
 _FAILED: Final = (requests.RequestException, OSError, *NONSENSE)
@@ -63,34 +56,6 @@ class AllEndpointsDropped(UnavailableError):
     """No node is left that agrees with the others about the chain."""
 
     remedy = "Ask `assay doctor` what each node says, name one that you run yourself first, and start again."
-
-
-@dataclass(slots=True, eq=False)
-class Endpoint:
-    """One node: how it is asked, and how it has behaved."""
-
-    url: str
-    node: NodeProvider
-    quick: NodeProvider
-    quota: Quota
-    failures: int = 0
-    rests_until: float = float("-inf")
-    why: str = ""
-    is_dropped: bool = False
-
-    @property
-    def place(self) -> str:
-        """Its URL as it may be shown."""
-        return redacted(self.url)
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointStanding:
-    """What `survey` finds of a node: its place, whether it is used, and why or why not in a few words."""
-
-    place: str
-    is_used: bool
-    words: str
 
 
 class EndpointPool(BaseProvider):
@@ -129,7 +94,13 @@ class EndpointPool(BaseProvider):
         self._seen_by: Endpoint | None = None
         self._heads: dict[Endpoint, int] = {}
         """At the last comparison."""
-        self._passing_on = threading.BoundedSemaphore(PASSED_ON_AT_ONCE)
+        self._passing_on = PassingOn(lambda e, sent: self._ask(e, e.quick, RPCEndpoint(_SEND), sent), _FAILED)
+        self._probation = OnProbation(lambda e, method, sent: self._ask(e, e.node, method, sent), self._on_searched)
+
+    @property
+    def count(self) -> int:
+        """How many nodes there are, whatever has become of them."""
+        return len(self._endpoints)
 
     def tell_requests(self, listener: RequestListener) -> None:
         """From now on a listener is told of every request to any of the nodes."""
@@ -158,6 +129,8 @@ class EndpointPool(BaseProvider):
                 self._used.endpoint = endpoint
                 if method == _SEND:
                     self._pass_on(params, endpoint)
+                if method == SEARCH and not answer.get("error"):
+                    endpoint.searches.note(params[0])
                 return answer
             self._rest(endpoint, failed_as)
             error = failed_as
@@ -178,11 +151,11 @@ class EndpointPool(BaseProvider):
             self._rest(endpoint, error)
 
     def refuse(self, turn: int, why: str) -> bool:
-        """Asks the node of a turn no more, whose answers are not whole; False where it is the last one."""
+        """Sets the node of a turn aside, whose searches are not whole; False where there is no other."""
         with self._lock:
             is_last = sum(not e.is_dropped for e in self._endpoints) == 1
             if turn == self.turn and self._current is not None and not is_last:
-                self._drop(self._current, why)
+                self._set_aside(self._current, why)
             return not is_last
 
     def survey(self) -> list[EndpointStanding]:
@@ -190,7 +163,7 @@ class EndpointPool(BaseProvider):
         found = []
         for endpoint in self._endpoints:
             try:
-                if not endpoint.is_dropped:
+                if not (endpoint.is_dropped or endpoint.is_waiting(self._clock())):
                     self._probe(endpoint)
                     found.append(EndpointStanding(endpoint.place, True, "serves"))
                     continue
@@ -204,22 +177,21 @@ class EndpointPool(BaseProvider):
     # --- which
 
     def _in_order(self) -> list[Endpoint]:
-        """Those that do not rest as they were named, then the others by when they may be asked again."""
+        """Those that do not rest as they were named, then the others by when they may be asked again.
+
+        Who was set aside is asked before its time only when all others rest: a clock may run out meanwhile, and for
+        whoever needs nothing old it serves.
+        """
         with self._lock:
             now = self._clock()
-            left = [e for e in self._endpoints if not e.is_dropped]
-            return sorted(left, key=lambda e: max(e.rests_until, now))  # the sort is stable
+            left = sorted((e for e in self._endpoints if not e.is_dropped), key=lambda e: e.order(now))  # stable
+            may_serve = any(e.rests_until <= now for e in left if not e.is_waiting(now))
+            return [e for e in left if not (may_serve and e.is_waiting(now))]
 
     def _rest(self, endpoint: Endpoint, error: BaseException) -> None:
         with self._lock:
-            now = self._clock()
             is_behind = failure_of(error) is Failure.LAGGING
-            if not is_behind:
-                is_steady = now - endpoint.rests_until > STEADY_S
-                endpoint.failures = 1 if is_steady else endpoint.failures + 1
-            doubled = REST_S * 2 ** min(max(endpoint.failures, 1) - 1, 12)
-            seconds = REST_S if is_behind else max(min(doubled, REST_MOST_S), min(retry_after(error), REST_MOST_S))
-            endpoint.rests_until = now + seconds
+            seconds = endpoint.rest(self._clock(), retry_after(error), is_behind=is_behind)
             if not endpoint.is_dropped:
                 endpoint.why = without_keys(reason(error), endpoint.url)
             if self._current is endpoint:
@@ -229,6 +201,22 @@ class EndpointPool(BaseProvider):
                 "the node at %s does not serve (%s): it is left out for %.0f s",
                 *(endpoint.place, endpoint.why, seconds),
             )
+
+    def _set_aside(self, endpoint: Endpoint, why: str) -> None:
+        seconds = endpoint.set_aside(self._clock(), why)
+        if self._current is endpoint:
+            self._current = None
+        _LOG.error("the node at %s is set aside for %.0f s: %s", endpoint.place, seconds, why)
+
+    def _on_searched(self, endpoint: Endpoint, differs: str) -> None:
+        with self._lock:
+            if endpoint.is_dropped:
+                return
+            if differs:
+                self._set_aside(endpoint, differs)
+            else:
+                endpoint.is_aside = False
+                _LOG.warning("the node at %s searches as the others do: it has its place back", endpoint.place)
 
     def _drop(self, endpoint: Endpoint, why: str) -> None:
         endpoint.is_dropped, endpoint.why = True, why
@@ -287,6 +275,10 @@ class EndpointPool(BaseProvider):
             for number in final_heights(finals, [e for e in self._endpoints if not e.is_dropped]):
                 self._compare_at(number, heads)
             current = self._current
+            if current is not None and not current.is_aside and self._final is not None:
+                now = self._clock()
+                waited = [e for e in heads if e.is_aside and not (e.is_dropped or e.is_waiting(now))]
+                self._probation.begin(waited, current, self._final[0])
             if current is not None and is_left_behind(current, before, heads):
                 ahead = [other for other in heads if heads[other] > heads[current]]
                 self._seen_by = min(ahead, key=lambda other: heads[other])
@@ -333,19 +325,9 @@ class EndpointPool(BaseProvider):
 
         Attack: a node that takes what it is sent and passes nothing on, until a clock convicts who sent it.
         """
-        for other in self._in_order():
-            if other is not taken_by and other.rests_until <= self._clock():
-                if not self._passing_on.acquire(blocking=False):
-                    return
-                threading.Thread(target=self._send_to, args=(other, params), daemon=True, name="assay-pass-on").start()
-
-    def _send_to(self, endpoint: Endpoint, params: Any) -> None:
-        try:
-            self._ask(endpoint, endpoint.quick, RPCEndpoint(_SEND), params)
-        except _FAILED as error:
-            _LOG.debug("%s was not sent a transaction: %s", endpoint.place, reason(error))
-        finally:
-            self._passing_on.release()
+        now = self._clock()
+        others = (e for e in self._endpoints if e is not taken_by and not e.is_dropped and e.rests_until <= now)
+        self._passing_on.to(others, params)
 
     def _quick(self, endpoint: Endpoint, method: str, *params: object) -> Any:
         answer = self._ask(endpoint, endpoint.quick, RPCEndpoint(method), list(params))

@@ -86,8 +86,8 @@ def test_a_node_without_old_logs_is_named_and_another_tells_the_run(
         prune(first, newest_of(made)[kept])
         with caplog.at_level(logging.WARNING):
             check_whole(index.sync())
-        assert f"{first.url} is asked no more" in caplog.text and "tenures" in caplog.text
-        assert f"{second.url} is asked no more" not in caplog.text
+        assert f"{first.url} is set aside" in caplog.text and "tenures" in caplog.text
+        assert f"{second.url} is set aside" not in caplog.text
         index.close()
         # What is kept is all of it: the next start asks for no history.
         second.turn()
@@ -117,6 +117,21 @@ def test_the_only_node_is_refused_by_name_and_asked_again_later(made: KeptRun, k
         check_whole(index_of(made, node, keeps=keeps).sync())
 
 
+@pytest.mark.parametrize("mended", [0, 1], ids=["the first", "the second"])
+def test_of_two_nodes_without_old_logs_the_one_that_has_them_again_is_read(made: KeptRun, mended: int) -> None:
+    now = [0.0]
+    with ProviderNode(made.chain.url) as first, ProviderNode(made.chain.url) as second:
+        nodes = [first, second]
+        index = index_of(made, *nodes, clock=lambda: now[0])
+        for node in nodes:
+            prune(node, made.last)
+        with pytest.raises(HistoryMissing, match=r"0 of 2 tenures"):
+            index.sync()
+        nodes[mended].turn()
+        now[0] += REFUSED_S
+        check_whole(index.sync())
+
+
 def test_rows_that_were_kept_from_such_a_node_are_read_again(
     made: KeptRun, keeps: KeepsEvents, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -131,7 +146,7 @@ def test_rows_that_were_kept_from_such_a_node_are_read_again(
         index = index_of(made, whole, keeps=keeps)
         with caplog.at_level(logging.WARNING):
             check_whole(index.sync())
-        assert "not all that the run's contracts count" in caplog.text and "asked no more" not in caplog.text
+        assert "not all that the run's contracts count" in caplog.text and "set aside" not in caplog.text
         index.close()
         whole.turn()
         again = index_of(made, whole, keeps=keeps)
@@ -152,7 +167,7 @@ def test_a_node_without_old_logs_serves_whoever_needs_none(made: KeptRun, caplog
         with caplog.at_level(logging.ERROR):
             check_whole(index.sync())
         assert "eth_call" in {method for method, _ in second.asked}, "what it counts is compared"
-        assert "asked no more" not in caplog.text and not searched(second, made.last)
+        assert "set aside" not in caplog.text and not searched(second, made.last)
         assert index.state.head.number > made.last + SETTLED
 
 

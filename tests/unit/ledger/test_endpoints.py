@@ -19,6 +19,7 @@ from web3.exceptions import Web3Exception
 from assay.protocol.errors import UnavailableError
 from assay_ledger.chain import answers, endpoints
 from assay_ledger.chain.client import Chain
+from assay_ledger.chain.endpoint import REST_MOST_S, REST_S
 from assay_ledger.chain.endpoints import AllEndpointsDropped, EndpointPool
 from assay_ledger.chain.node import Anvil
 from tests.harness.nodes import HostileNode
@@ -107,7 +108,7 @@ def test_what_one_node_does_not_answer_the_next_one_does(nodes: Nodes, name: str
     right = chain.head().number
     nodes.providers[0].turn({**BODIES, **ERRORS}[name], methods=["eth_getBlockByNumber"])
     assert chain.head().number == right
-    assert sum(nodes.waits) <= endpoints.REST_S and nodes.providers[1].asked
+    assert sum(nodes.waits) <= REST_S and nodes.providers[1].asked
 
 
 @pytest.mark.parametrize("how", ["hangs", "drips", "closes"])
@@ -126,7 +127,7 @@ def test_a_node_that_fails_rests_twice_as_long_each_time_and_comes_back(nodes: N
     head_of(pool)
     first.turn(Reply(b"", 503))
     for failures in range(1, 12):
-        rests = min(endpoints.REST_S * 2 ** (failures - 1), endpoints.REST_MOST_S)
+        rests = min(REST_S * 2 ** (failures - 1), REST_MOST_S)
         first.asked.clear()
         head_of(pool)
         assert len(first.asked) == 1
@@ -163,7 +164,7 @@ def test_a_time_that_is_none_asks_for_none(nodes: Nodes, word: str) -> None:
     pool, first = nodes.pool(), nodes.providers[0]
     first.turn(Reply(b"", 429, {"Retry-After": word}))
     head_of(pool)
-    nodes.now += endpoints.REST_S + 0.1
+    nodes.now += REST_S + 0.1
     first.turn()
     head_of(pool)
     assert first.asked

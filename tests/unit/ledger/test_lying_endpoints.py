@@ -21,6 +21,7 @@ from web3.exceptions import Web3Exception
 
 from assay_ledger.chain import endpoints
 from assay_ledger.chain.client import Chain
+from assay_ledger.chain.endpoint import REST_MOST_S
 from assay_ledger.chain.endpoint_votes import final_heights
 from assay_ledger.chain.endpoints import EndpointPool
 from assay_ledger.chain.node import Anvil
@@ -91,7 +92,7 @@ def test_a_first_node_whose_head_stands_still_is_left_for_one_whose_moves(node: 
             head_of(pool)
         assert head_of(pool) == stuck + 18
         providers[0].turn()
-        time_.now += endpoints.REST_MOST_S
+        time_.now += REST_MOST_S
         head_of(pool)
         assert providers[0].asked, "a node that is right again is asked again"
 
@@ -137,7 +138,7 @@ def test_one_node_that_calls_its_head_final_has_nobody_dropped_by_a_reorganizati
             provider.turn(Reply(b"", 503), times=1)
         with suppress(OSError):
             head_of(pool)
-        time_.now += endpoints.REST_MOST_S
+        time_.now += REST_MOST_S
         assert head_of(pool) > gone
         assert [one.is_used for one in pool.survey()] == [True, True, True]
 
