@@ -104,13 +104,14 @@ def unstake(
     wei = money.parse(amount)
     vault, whose = the_run.vault, None if owner is None else Address(parse_address(owner))
     call = vault.request_exit(wei) if whose is None else vault.request_exit_for(whose, wei)
+    delay = f"{duration(the_run.charter.timing.exit)} of chain time"
     if multisig is not None:
+        talk.print(f"{money.both(wei)} can be withdrawn {delay} after the call.")
         print_batch(the_run, multisig, f"Ask for {money.both(wei)} of free stake back", [call])
         return
     keys = unlock_key(settings)
     account, whose = keys.account, whose or keys.address
-    exit_s = the_run.charter.timing.exit
-    talk.print(f"{money.both(wei)} can be withdrawn {duration(exit_s)} of chain time from now.")
+    talk.print(f"{money.both(wei)} can be withdrawn {delay} from now.")
     if dry_run:
         return
     confirm(f"Take {money.both(wei)} out of {checksummed(whose)}'s stake?", yes=yes)
@@ -130,13 +131,12 @@ def withdraw(
     vault, whose = the_run.vault, None if owner is None else Address(parse_address(owner))
     call = vault.withdraw() if whose is None else vault.withdraw_for(whose)
     if multisig is not None:
+        _say_what_is_paid(the_run, whose or Address(parse_address(multisig)))
         print_batch(the_run, multisig, "Withdraw what was asked for", [call])
         return
     keys = unlock_key(settings)
-    account, whose = keys.account, whose or keys.address
-    (leaving, _), to = the_run.chain.ask(vault.exiting(whose)), the_run.chain.ask(vault.payee_of(whose))
-    talk.print(f"withdraws {the_run.currency.both(leaving)} to {checksummed(to)}")
-    receipt = the_run.chain.send(account, call)
+    to = _say_what_is_paid(the_run, whose or keys.address)
+    receipt = the_run.chain.send(keys.account, call)
     held = the_run.chain.ask(the_run.token.balance_of(to))
     _done({"held": held, "to": checksummed(to)}, receipt, the_run.currency, as_json=as_json)
 
@@ -172,25 +172,38 @@ def withdrawal_address(
         return
     payee = Address(parse_checked_address(address))
     if multisig is not None:
-        call = vault.set_payee(Address(parse_address(owner or multisig)), payee)
-        print_batch(the_run, multisig, "Name who is paid when stake leaves", [call])
+        whose = Address(parse_address(owner or multisig))
+        _say_what_naming_does(the_run.chain, whose, payee)
+        print_batch(the_run, multisig, "Name who is paid when stake leaves", [vault.set_payee(whose, payee)])
         return
     keys = unlock_key(settings)
     whose = keys.address if owner is None else Address(parse_address(owner))
     call = vault.set_payee(whose, payee)
     the_run.chain.simulate(call, sender=keys.address)
-    to = checksummed(payee)
-    talk.print(
-        f"Whatever leaves of {checksummed(whose)} (stake, vested shares, revenue) will be paid to {to}, "
-        "which alone can name another: nobody can give it back for a key that is lost."
-    )
-    if not is_seen(the_run.chain, payee):
-        talk.print(f"Nobody has used {to} on this chain yet: be sure that you hold its key.")
+    _say_what_naming_does(the_run.chain, whose, payee)
     if dry_run:
         return
-    confirm(f"Name {to}?", yes=yes)
+    confirm(f"Name {checksummed(payee)}?", yes=yes)
     receipt = the_run.chain.send(keys.account, call)
     _done(_payee_document(whose, payee), receipt, the_run.currency, as_json=as_json)
+
+
+def _say_what_is_paid(run: Run, owner: Address) -> Address:
+    """Says what of an owner is paid out, and to whom; the latter."""
+    (leaving, _), to = run.chain.ask(run.vault.exiting(owner)), run.chain.ask(run.vault.payee_of(owner))
+    talk.print(f"withdraws {run.currency.both(leaving)} to {checksummed(to)}")
+    return to
+
+
+def _say_what_naming_does(chain: Chain, owner: Address, payee: Address) -> None:
+    """What whoever names an address to be paid must know first, whether by a key or by a multisig."""
+    to = checksummed(payee)
+    talk.print(
+        f"Whatever leaves of {checksummed(owner)} (stake, vested shares, revenue) will be paid to {to}, "
+        "which alone can name another: nobody can give it back for a key that is lost."
+    )
+    if not is_seen(chain, payee):
+        talk.print(f"Nobody has used {to} on this chain yet: be sure that you hold its key.")
 
 
 def _payee_document(owner: Address, payee: Address) -> dict[str, Any]:

@@ -121,11 +121,13 @@ def cancel(
     """Give a run up before its first round, as its sponsor: stakes are free, and funders get everything back."""
     run = open_round_run(settings)
     _expect(run, lambda phase: phase is RunPhase.FUNDING, "before its first round")
+    held = run.currency.both(run.chain.ask(run.escrow.balance()))
+    then = f"It can never open afterwards; {held} go back to its funders."
     if multisig is not None:
+        talk.print(f"This cancels the run. {then}")
         print_batch(run, multisig, "Cancel a run before its first round", [run.escrow.cancel()])
         return
-    held = run.currency.both(run.chain.ask(run.escrow.balance()))
-    confirm(f"Cancel the run? It can never open afterwards; {held} go back to its funders.", yes=yes)
+    confirm(f"Cancel the run? {then}", yes=yes)
     run.chain.send(unlock_key(settings).account, run.escrow.cancel())
     talk.print("Funders get their tokens back with `assay run refund`.")
     _print({"phase": run.chain.ask(run.escrow.phase()).name.lower()}, run.currency, as_json=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from eth_abi.abi import encode
 from eth_account import Account
 from eth_hash.auto import keccak
+from eth_utils.address import to_checksum_address
 
 from assay.protocol.types import Address
 from assay_ledger.chain.client import address_of
@@ -49,9 +51,11 @@ class SponsoredDesk:
             for owner in self.owners:
                 self.desk.stage.chain.send_data(owner, self.multisig, data)
 
-    def printed(self, *words: str) -> Any:
-        """The batch that a command prints for the multisig."""
-        return self.desk.at(self.run).json(*words, *self.desk.at(self.run).run_words, "--multisig", self.word)
+    def printed(self, *words: str, said: str) -> Any:
+        """The batch that a command prints for the multisig; `said`: what it says of it first."""
+        done = self.desk.at(self.run)(*words, *self.desk.at(self.run).run_words, "--multisig", self.word)
+        assert done.exit_code == 0 and said in " ".join(done.stderr.split())
+        return json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -76,18 +80,30 @@ def test_a_sponsor_of_two_owners_funds_cancels_and_is_paid_back(sponsored: Spons
     assert chain.ask(run.escrow.balance()) == wei and chain.ask(run.escrow.funded_of(made.multisig)) == wei
     at = (*sponsored.desk.at(run).run_words, *sponsored.desk.key_words)
     assert sponsored.desk.refused("run", "cancel", "--yes", *at).code == "NotTheSponsor"
-    made.execute(made.printed("run", "cancel"))
-    made.execute(made.printed("run", "refund"))
+    made.execute(made.printed("run", "cancel", said="It can never open afterwards"))
+    made.execute(made.printed("run", "refund", said="Nothing was sent"))
     assert chain.ask(run.vault.free(made.multisig)) == wei
-    made.execute(made.printed("ledger", "unstake", str(wei // 10**18)))
+    made.execute(made.printed("ledger", "unstake", str(wei // 10**18), said="of chain time after the call"))
     leaving, not_before = chain.ask(run.vault.exiting(made.multisig))
     early = made.desk.refused("ledger", "withdraw", *made.desk.at(run).run_words, "--multisig", made.word)
     assert early.code == "ExitTooEarly"
     chain.rpc("evm_mine", hex(not_before + 1))
-    made.execute(made.printed("ledger", "withdraw"))
+    made.execute(made.printed("ledger", "withdraw", said=f"wei) to {to_checksum_address(made.word)}"))
     assert chain.ask(run.token.balance_of(made.multisig)) == leaving > 0
-    made.execute(made.printed("ledger", "withdrawal-address", made.owners[0].address))
-    assert chain.ask(run.vault.payee_of(made.multisig)) == address_of(made.owners[0])
+
+
+def test_a_multisig_hears_of_a_withdrawal_address_what_a_key_hears(sponsored: SponsoredDesk) -> None:
+    """It is for ever, and an address that nobody has used may be nobody's."""
+    made, run, nobodys = sponsored, sponsored.run, Account.create().address
+    owner = made.owners[0].address
+    for address in (nobodys, owner):
+        batch = made.printed("ledger", "withdrawal-address", address, said="which alone can name another")
+    made.printed("ledger", "withdrawal-address", nobodys, said=f"Nobody has used {nobodys} on this chain yet")
+    made.execute(batch)
+    assert made.desk.stage.chain.ask(run.vault.payee_of(made.multisig)) == address_of(made.owners[0])
+    # It is tried as the multisig, which may no longer name anybody.
+    words = ("ledger", "withdrawal-address", nobodys, *made.desk.at(run).run_words, "--multisig", made.word)
+    assert made.desk.refused(*words).code == "NotThePayee"
 
 
 def test_one_owner_alone_moves_nothing(sponsored: SponsoredDesk) -> None:
