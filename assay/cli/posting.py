@@ -140,8 +140,15 @@ def post(
         Path | None,
         typer.Option(
             "--data-card",
-            metavar="FOLDER",
-            help="Folder of `assay data convert` whose licence, creator and sources the run's card names.",
+            metavar="FOLDER|FILE",
+            help="Folder of `assay data convert`, or JSON of your own, whose licence, creator and sources the run's "
+            "card names.",
+        ),
+    ] = None,
+    licence: Annotated[
+        str | None,
+        typer.Option(
+            "--licence", metavar="SPDX", help="The trained weights' licence, as the run's card says it: Apache-2.0."
         ),
     ] = None,
     start_from: Annotated[
@@ -189,6 +196,7 @@ def post(
         pays=pays,
         name=name,
         data_card=data_card,
+        licence=licence,
         start_from=start_from,
         resume=resume,
         token=token,

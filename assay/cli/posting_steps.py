@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +22,7 @@ from assay.cli.progress import moved, progress, told_steps
 from assay.cli.starting import check_start, read_wanted
 from assay.durations import duration
 from assay.protocol.errors import UsageError, UserError
-from assay.protocol.types import Address, Digest, Wei
+from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -71,6 +70,7 @@ class PostWanted:
     pays: bool = False
     name: str = "assay"
     data_card: Path | None = None
+    licence: str | None = None
     start_from: str | None = None
     resume: str | None = None
     token: str | None = None
@@ -321,15 +321,15 @@ def _inner_steps(wanted: PostWanted) -> int:
 
 
 def _words(wanted: PostWanted, start: StartValues | None) -> SponsorWords:
-    """What the run's card says beside its names. Raises UserError (NoDataFolder, WordsImplausible)."""
-    from assay.datasets.folder import CARD, read_data_card
-    from assay.sponsor.sponsor_words import SponsorWords, check_words, data_words
+    """What the run's card says beside its names. Raises UserError (LicenceForm, WordsImplausible, and what
+    `stated_data` raises).
+    """
+    from assay.sponsor.sponsor_words import SponsorWords, check_words, checked_licence, stated_data
 
-    data, folder = None, wanted.data_card
-    if folder is not None:
-        data = data_words(read_data_card(folder), Digest(sha256((folder / CARD).read_bytes()).digest()))
+    data = None if wanted.data_card is None else stated_data(wanted.data_card)
+    licence = "" if wanted.licence is None else checked_licence(wanted.licence)
     tier = DEFAULT_TIER if wanted.recipe is None else wanted.tier or DEFAULT_TIER
-    words = SponsorWords(tier, wanted.update, wanted.merge, None if start is None else start.words, data)
+    words = SponsorWords(tier, wanted.update, wanted.merge, None if start is None else start.words, data, licence)
     check_words(words)
     return words
 

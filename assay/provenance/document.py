@@ -249,7 +249,8 @@ def _told(told: ToldCard) -> dict[str, Any]:
     card = told.card
     if card is None:
         return {"why": told.why}
-    rules = {"tier": card.words.tier, "update": card.words.update, "merge": card.words.merge}
+    words = card.words
+    rules = {"tier": words.tier, "update": words.update, "merge": words.merge, "licence": words.licence}
     return {"preset": card.preset, "recipe": card.recipe} | {n: text or NOT_STATED for n, text in rules.items()}
 
 

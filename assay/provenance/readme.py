@@ -59,7 +59,9 @@ def _lines(d: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "Everything here follows from the chain's events, but what is marked as *said*: that is the word of whoever"
     yield "wrote the run's card into its store. `assay model verify` finds the weights on chain again,"
-    yield "`assay model replay` trains any part of their history again. No licence of the model is stated."
+    is_stated = told.get("licence", NOT_STATED) != NOT_STATED
+    licence = "A licence of the model is said below" if is_stated else "No licence of the model is stated"
+    yield f"`assay model replay` trains any part of their history again. {licence}."
     yield from ("", "## The run", "", f"- chain {d['chain_id']}, contract `{d['run']}`, sponsor `{d['sponsor']}`")
     yield f"- as of block {d['block']}, in which its newest event lies"
     t = d["terms"]
@@ -85,6 +87,7 @@ def _told(told: dict[str, Any]) -> Iterator[str]:
     yield f"- said: {what[0]} {words_shown(str(what[1]))}"
     for name in ("tier", "update", "merge"):
         yield f"- said: {name} {words_shown(told[name])}"
+    yield f"- {_said('licence of the model', told.get('licence', NOT_STATED))}"
 
 
 def _start(start: dict[str, Any]) -> Iterator[str]:

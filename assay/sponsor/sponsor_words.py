@@ -18,10 +18,15 @@ MAX_RULE: Final = 64
 MAX_STATED: Final = 1024
 """Characters of a licence or of who made something."""
 
+MAX_LICENCE: Final = 256
+"""Characters of an expression of licences."""
+
 MAX_NAME: Final = 256
 MOST_FILES: Final = 256
 """Files that first weights lay in, and roots of data."""
 
+_LICENCE: Final = r"[A-Za-z0-9][A-Za-z0-9.+:-]*"
+_LICENCES: Final = re.compile(rf"{_LICENCE}( (AND|OR|WITH) {_LICENCE})*")
 _DIGEST: Final = re.compile(r"(?:0x)?([0-9a-f]{64})")
 
 
@@ -101,17 +106,18 @@ class DataWords:
 
 @dataclass(frozen=True, slots=True)
 class SponsorWords:
-    """tier, update, merge: as `assay run post` names them; empty: not stated."""
+    """tier, update, merge: as `assay run post` names them; licence: of the weights. Empty: not stated."""
 
     tier: str = ""
     update: str = ""
     merge: str = ""
     start: StartWords | None = None
     data: DataWords | None = None
+    licence: str = ""
 
     def document(self) -> dict[str, object]:
         """The part of a card's JSON; what is not stated is left out."""
-        said = {"tier": self.tier, "update": self.update, "merge": self.merge}
+        said = {"tier": self.tier, "update": self.update, "merge": self.merge, "licence": self.licence}
         document: dict[str, object] = {name: text for name, text in said.items() if text}
         parts = {"start": self.start, "data": self.data}
         return document | {name: part.document() for name, part in parts.items() if part is not None}
@@ -125,10 +131,56 @@ class SponsorWords:
             raise TypeError("no words")
         tier, update, merge = (_text(document.get(name, ""), MAX_RULE, 0) for name in ("tier", "update", "merge"))
         start, data = StartWords.of_document(document.get("start")), DataWords.of_document(document.get("data"))
-        return cls(tier, update, merge, start, data)
+        return cls(tier, update, merge, start, data, _text(document.get("licence", ""), MAX_LICENCE, 0))
 
 
 NO_WORDS: Final = SponsorWords()
+
+
+def checked_licence(text: str) -> str:
+    """An expression of SPDX licences; of its names only the form is looked at, since new ones are listed every year.
+
+    Raises UserError (LicenceForm).
+    """
+    inside = text.replace("(", "").replace(")", "")
+    is_balanced = text.count("(") == text.count(")")
+    if len(text) > MAX_LICENCE or not is_balanced or _LICENCES.fullmatch(inside) is None:
+        raise UserError(
+            f"{text[:80]!r} has not the form of SPDX's licences.",
+            code="LicenceForm",
+            remedy="Give an identifier of the list, such as Apache-2.0 or CC-BY-4.0, or several joined by AND or OR; "
+            "one of your own is LicenseRef-NAME.",
+        )
+    return text
+
+
+def stated_data(path: Path) -> DataWords:
+    """What a card of data says: of a folder that `assay data convert` wrote, or a file in JSON of one's own, an object
+    with any of `kind`, `licence`, `creator` (texts) and `sources` (a list).
+
+    Raises UserError (NoDataFolder, DataUnreadable, NoDataCard).
+    """
+    from hashlib import sha256
+
+    from assay.datasets.folder import CARD, MAX_DATA_CARD, read_data_card
+    from assay.datasets.sources import json_of, reading
+
+    if path.is_dir():
+        return data_words(read_data_card(path), Digest(sha256((path / CARD).read_bytes()).digest()))
+    with reading(path) as stream:
+        file = stream.read(MAX_DATA_CARD)
+    try:
+        card = json_of(file)
+        if not {"kind", "licence", "creator", "sources"} & set(card) or not isinstance(card.get("sources", []), list):
+            raise ValueError("says nothing of data")
+        return data_words({"tensors": {"train": {}}} | card, Digest(sha256(file).digest()))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path} is no card of data.",
+            code="NoDataCard",
+            remedy='Give a folder of `assay data convert`, or a file such as {"licence": "CC-BY-4.0", "creator": '
+            '"Ada", "kind": "text", "sources": ["https://..."]}.',
+        ) from error
 
 
 def data_words(card: Mapping[str, Any], file: Digest) -> DataWords:

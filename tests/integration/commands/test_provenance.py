@@ -40,6 +40,7 @@ def posted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Desk, Any
         at = (*desk.at(desk.opened(first)).run_words, *desk.store_words)
         desk.json("model", "pull", "--out", str(folder / "start.safetensors"), *at)
         started = ("--start-from", str(folder / "start.safetensors"), "--data-card", str(folder / "data"))
+        started += ("--licence", "Apache-2.0 OR MIT")
         document = desk.post(*words, "--update", "int8", "--merge", "median-norm", *started)
         yield desk.at(desk.opened(document)), document | {"first": first["run"]}
 
@@ -67,11 +68,15 @@ def test_two_pulls_write_the_same_card_though_blocks_went_by(posted: tuple[Desk,
         said["root"],
         "genesis",
     )
-    rules = {"tier": "fixed14", "update": "int8", "merge": "median-norm"}
+    rules = {"tier": "fixed14", "update": "int8", "merge": "median-norm", "licence": "Apache-2.0 OR MIT"}
     assert card["told"] == {"preset": "tiny", "recipe": None} | rules
     assert 0 < card["block"] < run.chain.head().number
     text = files[0].decode()
-    assert text.startswith("---\n# Written by assay model pull\n") and f'run: "{document["run"]}"' in text
+    assert r"said: licence of the model Apache\-2\.0 OR MIT" in text and "A licence of the model is said" in text
+    assert (
+        text.startswith("---\n# Written by assay model pull\nlicense: unknown\n")
+        and f'run: "{document["run"]}"' in text
+    )
 
 
 def test_the_card_tells_data_and_first_weights_as_they_were_stated(posted: tuple[Desk, Any], tmp_path: Path) -> None:
@@ -100,6 +105,7 @@ def test_what_nobody_stated_is_said_to_be_not_stated(posted: tuple[Desk, Any], t
     card = json.loads(data)
     assert card["start"]["said"] == {"kind": "own"}
     assert [card["data"][name] for name in ("licence", "creator", "sources")] == ["not stated", "not stated", None]
+    assert b"No licence of the model is stated" in text and card["told"]["licence"] == "not stated"
     assert b"- licence: not stated" in text and b"No claim was challenged." in text and b"Nobody yet." in text
 
 
