@@ -63,7 +63,8 @@ def fetch_weights(
 ) -> Weights:
     """The weights of a generation, the newest that stands unless given.
 
-    What nobody published is merged again by `compute`, from the newest that somebody did.
+    What nobody published is merged again by `compute`, from the newest that somebody did. Nothing is published: whoever
+    looks at a model may have no right to write to its store.
 
     Raises RejectedError (NoSuchModel), UnavailableError when the store has neither.
     """
@@ -78,7 +79,7 @@ def fetch_weights(
     try:
         tensors = archive.fetch_parameters(view, wanted)
     except UnavailableError:
-        tensors = archive.base(view, wanted, compute)[0]
+        tensors = archive.base(view, wanted, compute, publish=False)[0]
     specs = archive.specs(TrainingList.PARAMETERS)
     return Weights(standing[wanted], wanted, _is_final(view, wanted), tuple(names), specs, tensors)
 

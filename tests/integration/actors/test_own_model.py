@@ -122,7 +122,10 @@ def test_strangers_train_a_module_of_ones_own_and_anybody_pulls_it(stage: Shared
             digest = archive.objects.list_digest(root, weights.specs)
             removed = [path.unlink() for path in (tmp_path / "store").rglob(f"*{digest.hex()[4:]}*")]
             assert removed
+    # Also by whoever may not write to the store: nothing is published by looking at a model.
+    before = sorted((tmp_path / "store").rglob("*"))
     assert fetch_weights(archive_of(made.run, made.store), view, names, COMPUTE).tensors == weights.tensors
+    assert sorted((tmp_path / "store").rglob("*")) == before
     # A run of a preset has a text whose losses anybody can compute; this one says why not.
     card = read_card(made.store, made.run.address)
     assert card.model == NAME
