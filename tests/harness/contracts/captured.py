@@ -21,27 +21,17 @@ from assay.protocol.trees.state import SCALAR_SPECS
 from assay.protocol.types import Digest, DType
 from assay.training.data import corpus_from_text, pydoc_text
 from assay.training.initialize import initialize
-from assay.training.merge import MergeRule
 from assay.training.presets import DEMO
-from assay.training.programs import (
-    merge_program,
-    outer_program,
-    training_program,
-    update_program,
-    zero_parameters,
-)
+from assay.training.programs import outer_program, training_program, zero_parameters
 from assay.training.recipes.recipe import RecipeStep
-from assay.training.robust import MergeKind
 from assay.training.state import Scalars, TensorLists
 from assay.training.step import initial_state, preset_step
-from assay.training.updates import COMPUTE_UPDATE, UpdateWire
+from assay.training.updates import UpdateWire
 from tests.harness.actors.sparse import sparse_work
 from tests.harness.actors.world import TrainedWork
+from tests.harness.contracts.captured_rules import MERGES, ROBUST, RULES, UPDATES, Subject
 from tests.harness.contracts.leaf_cases import NON_FINITE, SPECIALS
 from tests.harness.engine.models import MODELS
-
-Subject = tuple[Program, TensorLists]
-"""A program and the tensors of its X."""
 
 NAN = 0x7FC00000
 TEXT_LENGTH = 20_000
@@ -81,54 +71,18 @@ def _sparse() -> Subject:
     return work.step, from_lists_of_bytes(input_specs(work.step), lists)
 
 
-LAYER = ((64, 64), (40, 9), (7,), ())
-"""Of which a part is squares of 64, a part is none, and a part is smaller than any block."""
-
-
-def _sent(wire: UpdateWire) -> Subject:
-    """The update of a small layer on one of the wires."""
-    lists = tuple(_layer(seed) for seed in (1, 2))
-    return update_program(lists[0], wire), lists
-
-
-def _merged(wire: UpdateWire) -> Subject:
-    """The merge of three seats' updates of that layer, of which one is left out."""
-    start, rule = _layer(1), MergeRule(limit=1.0)
-    sent = [COMPUTE_UPDATE[wire](start, _layer(2 + k))[0] for k in range(3)]
-    return merge_program(start, 3, rule, wire), (start, _layer(7), *sent, [torch.tensor([1.0, 0.0, 1.0])])
-
-
-def _robust(kind: MergeKind) -> Subject:
-    """A merge of five seats by one of the rules against poison, of which one is left out and two agree."""
-    start, rule = _layer(1), MergeRule(limit=1.0, kind=kind)
-    sent = [_layer(2 + k % 4) for k in range(5)]
-    return merge_program(start, 5, rule), (start, _layer(8), *sent, [torch.tensor([1.0, 1.0, 0.0, 1.0, 1.0])])
-
-
-def _layer(seed: int) -> list[Tensor]:
-    draw = torch.Generator().manual_seed(seed)
-    return [torch.randn(shape, generator=draw) * 0.1 for shape in LAYER]
-
-
 FIRST_WIRES = (UpdateWire.F32, UpdateWire.BF16, UpdateWire.INT8, UpdateWire.INT4, UpdateWire.SPARSE)
 SUBJECTS: dict[str, Callable[[], Subject]] = {
     "demo gpt": _gpt,
     "demo outer step": _outer,
     "sparse": _sparse,
-    **{f"{wire.value} update": (lambda wire=wire: _sent(wire)) for wire in FIRST_WIRES},
-    **{f"{wire.value} merge": (lambda wire=wire: _merged(wire)) for wire in FIRST_WIRES},
-    **{
-        f"{kind.value} of updates": (lambda kind=kind: _robust(kind))
-        for kind in MergeKind
-        if kind is not MergeKind.MEAN
-    },
+    **{f"{wire.value} update": UPDATES[f"{wire.value} update"] for wire in FIRST_WIRES},
+    **{f"{wire.value} merge": MERGES[f"{wire.value} merge"] for wire in FIRST_WIRES},
+    **{f"{kind.value} of updates": MERGES[f"{kind.value} of updates"] for kind in ROBUST},
     **{name: (lambda name=name: _model(name)) for name in ("llama", "experts", "mlp", "cnn", "gru", "muon")},
 }
 
-LONG_SUBJECTS: dict[str, Callable[[], Subject]] = {
-    **{f"{wire.value} update": (lambda wire=wire: _sent(wire)) for wire in UpdateWire if wire not in FIRST_WIRES},
-    **{f"{wire.value} merge": (lambda wire=wire: _merged(wire)) for wire in UpdateWire if wire not in FIRST_WIRES},
-}
+LONG_SUBJECTS = {name: make for name, make in RULES.items() if name not in SUBJECTS}
 """Whose leaves are tried at length alone: their nodes are of families that others have."""
 
 
