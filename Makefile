@@ -66,7 +66,9 @@ quick: setup ## the inner loop, under 2 minutes: lint, types, docs, and the test
 	@$(MAKE) --no-print-directory -j $(JOBS) --output-sync=target lint types fmt-sol docs-check check-layout leak-check
 	$(PYTEST) -m "not long and not vectors" $(QUICK) $(addprefix --ignore ,$(NOT_QUICK))
 
-check: setup lint types fmt-sol docs-check check-layout leak-check test ## the gate: lint, types, docs, tests
+check: ## the gate: lint, types, docs, tests
+	@PYTHON="$(PYTHON)" tools/setup.sh $(MAKE) --no-print-directory lint types check-layout leak-check
+	@$(MAKE) --no-print-directory fmt-sol docs-check test
 
 lint:
 	$(BIN)/ruff check .

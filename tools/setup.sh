@@ -2,6 +2,7 @@
 # Installs the locked dependencies into .venv and node_modules, compiles the native kernels and the contracts.
 # A stamp names the content of the locks and this folder, so a second run installs nothing and a moved
 # or updated clone installs again. One set-up at a time per clone; clones share nothing but pip's and npm's caches.
+# tools/setup.sh [COMMAND...]: what needs the Python packages and no contract is run while contracts compile.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -11,7 +12,7 @@ key() { { pwd -P; cat "$@"; } | sha256sum | cut -c1-16; }
 mkdir -p .build
 if command -v flock >/dev/null && [ -z "${ASSAY_SETUP_LOCKED:-}" ]; then
   export ASSAY_SETUP_LOCKED=1
-  exec flock .build/setup.lock "$0"
+  exec flock .build/setup.lock "$0" "$@"
 fi
 
 PYTHON="${PYTHON:-$(command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3 || true)}"
@@ -81,6 +82,8 @@ fi
 
 # Kernels for this machine's instruction sets; without a C compiler programs run by stock torch, and it says so.
 .venv/bin/python -m assay.engine.runtime.native.build
+
+[ $# = 0 ] || "$@"
 
 # Its status is the set-up's: what went wrong there has been said there.
 wait "$job"
