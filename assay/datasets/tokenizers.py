@@ -46,7 +46,11 @@ class Tokenizer(Protocol):
         ...
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens."""
+        """The text of tokens. A model may have more tokens than its tokenizer: those have none."""
+        ...
+
+    def word(self, token: int) -> str | None:
+        """A token as the file lists it, which may be another text than it stands for; None where it has none."""
         ...
 
 
@@ -104,7 +108,11 @@ class Characters:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """See Tokenizer."""
-        return "".join(self.vocabulary[t] for t in tokens)
+        return "".join(self.word(t) or "" for t in tokens)
+
+    def word(self, token: int) -> str | None:
+        """See Tokenizer."""
+        return self.vocabulary[token] if 0 <= token < len(self.vocabulary) else None
 
 
 class HuggingFaceTokenizer:
@@ -150,6 +158,11 @@ class HuggingFaceTokenizer:
     def decode(self, tokens: Sequence[int]) -> str:
         """See Tokenizer."""
         return str(self._inner.decode(list(tokens), skip_special_tokens=False))
+
+    def word(self, token: int) -> str | None:
+        """See Tokenizer."""
+        word = self._inner.id_to_token(token)
+        return None if word is None else str(word)
 
 
 def tokenizer_of(file: bytes) -> Tokenizer:

@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
+from assay.datasets.streamed_text import StreamedText
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.batcher import GatewayBusy, TextBatch, TextWish
 from assay.inference.gateway.limits import AskerLimits, Limited, error_document
@@ -279,16 +280,12 @@ class _Answer:
 
     async def events(self) -> AsyncIterator[str]:
         """The answer as server-sent events: pieces of text, the end with its statement, `[DONE]`."""
-        shown, tokens = "", []
+        text = StreamedText(self._terms.model.tokenizer)
         try:
             while isinstance(event := await self._events.get(), int):
-                tokens.append(event)
-                text = self._terms.model.tokenizer.decode(tokens)
                 # A character of several tokens is held back until it is whole.
-                if text.endswith("\ufffd"):
-                    continue
-                yield _event(self._document(text[len(shown) :], None))
-                shown = text
+                if piece := text.add(event):
+                    yield _event(self._document(piece, None))
             try:
                 if event is not None:
                     raise self._ended(event)
@@ -296,8 +293,7 @@ class _Answer:
             except AssayError as error:
                 yield _event(error_document(error.explain(), error.code, "server_error"))
                 return
-            rest = self._terms.model.tokenizer.decode(tokens)[len(shown) :]
-            yield _event(self._document(rest, signed) | {"usage": self._usage()} | paid)
+            yield _event(self._document(text.end(), signed) | {"usage": self._usage()} | paid)
             yield "data: [DONE]\n\n"
         finally:
             self.give_up()

@@ -73,8 +73,8 @@ def recipe_of(module: nn.Module) -> Recipe:
     )
 
 
-def two_back(*, mixes: bool = False) -> LanguageModel:
-    """The same as a language model with a context of 8."""
+def two_back(*, mixes: bool = False, without_text: int = 0) -> LanguageModel:
+    """The same as a language model with a context of 8. without_text: tokens more than its tokenizer has characters."""
     torch.manual_seed(3)
-    recipe = recipe_of(TwoBack(LETTERS.size, mixes=mixes))
+    recipe = recipe_of(TwoBack(LETTERS.size + without_text, mixes=mixes))
     return own_model(recipe, dict(recipe.module.state_dict()), b"", None)

@@ -17,10 +17,12 @@ from assay.inference.gateway import server
 from assay.inference.gateway.app import GatewayTerms
 from assay.inference.gateway.batcher import TextBatch
 from assay.inference.gateway.limits import AskerLimits
+from assay.inference.model import LanguageModel
 from assay.inference.rows import CachedRows, WindowRows
+from assay.inference.statement import read_statement
 from assay.listening import listen
 from assay.protocol.errors import UnavailableError
-from tests.harness.inference.models import small_gpt
+from tests.harness.inference.models import LETTERS, small_gpt, two_back
 
 ASKED = {"model": "assay", "prompt": "the cat", "max_tokens": 1000, "seed": 7}
 
@@ -46,11 +48,14 @@ class PacedRows(WindowRows):
 
 
 @contextmanager
-def serving(rows: PacedRows, *, opened: int = 16) -> Iterator[tuple[int, list[Exception]]]:
+def serving(
+    rows: WindowRows, *, opened: int = 16, model: LanguageModel | None = None
+) -> Iterator[tuple[int, list[Exception]]]:
     """The port of a gateway, and what it raised at its end."""
     listener, raised, ready = listen("The gateway", "127.0.0.1", 0), list[Exception](), threading.Event()
     account = Account.from_key(b"\x05" * 32)
-    terms = GatewayTerms(small_gpt(), account, "assay", limits=AskerLimits(rate=1000, burst=1000, open=opened))
+    limits = AskerLimits(rate=1000, burst=1000, open=opened)
+    terms = GatewayTerms(small_gpt() if model is None else model, account, "assay", limits=limits)
     batch = TextBatch(rows)
 
     def run() -> None:
@@ -148,3 +153,20 @@ def test_more_connections_than_there_may_be_are_closed(monkeypatch: pytest.Monke
         time.sleep(0.2)
         with pytest.raises(httpx.TransportError):
             httpx.get(f"http://127.0.0.1:{port}/health")
+
+
+def test_a_model_with_more_tokens_than_text_is_answered_and_streamed() -> None:
+    """Whoever asked it got an error, as often as its weights drew a token that its tokenizer does not list."""
+    model = two_back(without_text=30)
+    with serving(WindowRows(model), model=model) as (port, _):
+        url, asked = f"http://127.0.0.1:{port}/v1/completions", ASKED | {"max_tokens": 12}
+        found = httpx.post(url, json=asked, timeout=30)
+        assert found.status_code == 200, found.text
+        tokens = read_statement(found.json()["statement"].encode()).statement.answer
+        assert max(tokens) >= LETTERS.size and len(tokens) == 12
+        text = "".join(LETTERS.vocabulary[token] for token in tokens if token < LETTERS.size)
+        assert found.json()["choices"][0]["text"] == text
+        lines = httpx.post(url, json=asked | {"stream": True}, timeout=30).text.split("\n\n")
+        pieces = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+        assert "".join(piece["choices"][0]["text"] for piece in pieces) == text
+        assert pieces[-1]["statement"] == found.json()["statement"]
