@@ -22,7 +22,8 @@ EPILOG = """Examples: assay demo; assay demo --cheat false-update --cheat late-c
 blind-auditor --preset tiny; assay demo --rounds 20 --keep ./demo; assay demo --data ./book.txt --pay -v; assay demo
 --json -q  ->  {"run", "parameters", "rounds", "final_generations", "findings", "val_loss_before", "val_loss_after",
 "letter_entropy", "cheats", "slashed", "fined", "disputes", "card", "deposited", "earned", "lost", "stake", "shares",
-"revenue", "claimed", "conservation_difference", "cpu_seconds", "wall_seconds", "decentralization_multiplier"}"""
+"inference", "revenue", "claimed", "conservation_difference", "cpu_seconds", "wall_seconds",
+"decentralization_multiplier"}"""
 
 
 def demo(

@@ -16,6 +16,7 @@ from assay.protocol.program.nodes import Family
 from assay.protocol.types import Address, Digest
 from assay.sponsor.cards import read_card, read_corpus
 from assay_ledger.bindings.revenue import Claimed
+from assay_ledger.bindings.token import TokenContract
 from assay_ledger.index.records import GameRecord
 
 if TYPE_CHECKING:
@@ -41,6 +42,37 @@ class Quality:
     sample_after: str
     eager_step_cpu: float
     """CPU seconds of one step in stock eager f32 PyTorch, one thread."""
+
+
+@dataclass(slots=True)
+class Asking:
+    """What a reader asked of the model, was answered and paid; amounts in wei."""
+
+    contract: Address
+    """Of the vouchers."""
+    texts: list[str]
+    deposited: int
+    verified: int
+    paid: int
+    """To the gateway and the model's owners."""
+    to_owners: int
+    withdrawn: int = 0
+
+    @property
+    def rest(self) -> int:
+        """Of the deposit, what was not spent."""
+        return self.deposited - self.paid
+
+    def document(self, run: Run) -> dict[str, Any]:
+        """What `assay demo --json` says of it. The difference is what the contract keeps, or somebody made or lost."""
+        held = run.chain.ask(TokenContract(run.charter.token).balance_of(self.contract))
+        return {
+            "answers": len(self.texts),
+            "verified": self.verified,
+            "paid": self.paid,
+            "to_owners": self.to_owners,
+            "conservation_difference": self.deposited - self.paid - self.withdrawn - held,
+        }
 
 
 def measure_quality(

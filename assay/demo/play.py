@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Final
 
 from assay.amounts import TEST_MONEY
+from assay.demo.asking import ask, refund_words, withdraw_words
 from assay.demo.cast import BOUNTY_PERCENT, Cast, choose_cast
-from assay.demo.scene import DemoOptions, DemoScene, all_rest, make_keys, open_node, watch
+from assay.demo.scene import OTHERS, DemoOptions, DemoScene, all_rest, make_keys, open_node, watch
 from assay.demo.stage import DemoActor
 from assay.demo.timekeeper import Timekeeper
 from assay.protocol.rounds.escrow import RunPhase
@@ -145,21 +146,25 @@ def is_over(scene: DemoScene, beats: dict[Address, Heartbeat]) -> bool:
 
 
 def settle(scene: DemoScene) -> None:
-    """The escrow's rest goes back; revenue is paid, streams for its four weeks, and every owner claims."""
-    stage, run, sponsor = scene.stage, scene.run, "0x" + scene.addresses["sponsor"].hex()
-    scene.talk("paying revenue, and letting its four weeks pass")
+    """The escrow's rest goes back; a reader pays for text; revenue streams for its four weeks, every owner claims."""
+    stage, run = scene.stage, scene.run
+    payers = ["0x" + scene.addresses[name].hex() for name in ("sponsor", *OTHERS)]
     stage.run_all(
         [
             ["run", "refund", "--key", "sponsor"],
-            ["ledger", "faucet", sponsor, "--tokens", TEST_MONEY.show(REVENUE), "--key", "faucet"],
+            ["ledger", "faucet", *payers, "--tokens", TEST_MONEY.show(REVENUE), "--key", "faucet"],
         ]
     )
-    stage.run("ledger", "pay", TEST_MONEY.show(REVENUE), "--key", "sponsor", "--yes")
-    scene.revenue_paid = REVENUE
+    scene.asking = asking = ask(scene)
+    scene.talk("paying revenue, and letting its four weeks pass")
+    pay = ["ledger", "pay", TEST_MONEY.show(REVENUE), "--key", "sponsor", "--yes"]
+    stage.run_all([pay, refund_words(scene, asking)])
+    scene.revenue_paid = REVENUE + asking.to_owners
     keeper = Timekeeper(run.chain, scene.store, run.address, frozenset())
     keeper.jump(run.chain.head().timestamp + 36 * DAY)
     owners = [p.name for p in scene.cast.players if _owns_shares(scene, p)]
-    stage.run_all([["ledger", "claim", "--key", name] for name in owners])
+    found = stage.run_all([withdraw_words(scene), *(["ledger", "claim", "--key", name] for name in owners)])
+    asking.withdrawn = found[0]["withdrawn"]
     scene.index.sync()
 
 

@@ -60,6 +60,7 @@ def report(scene: DemoScene, quality: Quality) -> dict[str, Any]:
         "lost": {who: account.lost for who, account in accounts.items()},
         "stake": {who: account.free + account.locked for who, account in accounts.items()},
         "shares": {who: account.shares for who, account in accounts.items()},
+        "inference": None if scene.asking is None else scene.asking.document(run),
         "revenue": scene.revenue_paid,
         "claimed": claimed(run, people),
         "conservation_difference": conservation_difference(run, scene.revenue_paid),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
@@ -27,6 +27,7 @@ from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Event, Logged
+from assay_ledger.deployment.vouchers import vouchers_place
 from assay_ledger.index.listeners import Once
 from assay_ledger.processes.children import stop
 from assay_ledger.processes.scratch import ScratchDir
@@ -35,6 +36,9 @@ from assay_ledger.rounds.records import RunState
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, open_store
+
+if TYPE_CHECKING:
+    from assay.demo.measured import Asking
 
 POLL_S: Final = 0.05
 LOOK_EVERY_S: Final = 0.25
@@ -46,6 +50,10 @@ STUCK_AFTER_S: Final = 1.5 * STRANGER_LIMIT_S
 
 ACTOR_GRACE_S: Final = 2.0
 """An actor that is told to end finishes what it sends; whatever takes longer is safe to kill."""
+
+
+OTHERS: Final = ("reader", "gateway")
+"""Who uses the model that the others train."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,8 @@ class DemoScene:
     addresses: dict[str, Address] = field(default_factory=dict)
     """Of every key by its name."""
     revenue_paid: int = 0
+    asking: Asking | None = None
+    """What was asked of the model, once it is."""
     _run: Run | None = None
     _index: RunIndex | None = None
     _money: Money | None = None
@@ -132,6 +142,7 @@ class DemoScene:
         self._run = Run(Chain(self.node.url), Address(bytes.fromhex(address[2:])))
         self._money = Money(self._run)
         names = {address: name for name, address in self.addresses.items()}
+        names[vouchers_place(self._run.address)] = "the contract of vouchers"
         lines = RunLines(names, self._run.currency_of, self._run.charter.token)
 
         def book(_contract: str, found: Logged[Event]) -> None:
@@ -174,12 +185,12 @@ Processes = dict[str, subprocess.Popen[bytes]]
 
 
 def make_keys(scene: DemoScene) -> None:
-    """Keys for the faucet, the sponsor and every player, and coins for the sponsor's gas."""
+    """Keys for the faucet, the sponsor, every player and who uses the model, and coins for the sponsor's gas."""
     faucet: LocalAccount = Account.from_key(scene.node.dev_keys[0])
     secret = scene.stage.folder / "faucet.hex"
     secret.write_text(scene.node.dev_keys[0].hex())
     secret.chmod(0o600)
-    everybody = ["sponsor", *(player.name for player in scene.cast.players)]
+    everybody = ["sponsor", *OTHERS, *(player.name for player in scene.cast.players)]
     made = scene.stage.run_all(
         [
             ["key", "import", "faucet", str(secret), "--kdf", "pbkdf2"],

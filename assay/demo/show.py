@@ -27,6 +27,9 @@ def show(scene: DemoScene, document: dict[str, Any], quality: Quality, console: 
     for title, sample in (("before", quality.sample_before), ("after", quality.sample_after)):
         console.print(Text(f"\n200 characters {title} training:", style="bold"))
         console.print(Text(sample))
+    if scene.asking is not None:
+        console.print(Text("\nWhat a reader paid for:", style="bold"))
+        console.print(Text(scene.asking.texts[0]))
     console.print("")
     for sentence in sentences(names_of(scene), document):
         console.print(Text(sentence))
@@ -103,6 +106,12 @@ def sentences(names: Mapping[str, str], document: dict[str, Any]) -> Iterator[st
         fines = (f"{names.get(who, who)} {rounded(amount)}" for who, amount in document["fined"].items())
         yield f"Fined in tokens for duties left undone: {', '.join(fines)}."
     yield from _card(names, document["card"])
+    if (asked := document["inference"]) is not None:
+        yield (
+            f"A reader paid {rounded(asked['paid'])} tokens by vouchers for {asked['answers']} answers of that model, "
+            f"{rounded(asked['to_owners'])} of them to its owners; {asked['verified']} was drawn again from the signed "
+            "statement alone, bit for bit."
+        )
     yield (
         f"Those whose work stood own the model's shares and claimed {rounded(sum(document['claimed'].values()))} "
         "tokens of revenue."

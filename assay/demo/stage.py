@@ -165,6 +165,20 @@ class DemoStage:
         log = self.logs / f"{player.name}.log"
         return spawn([sys.executable, "-m", "assay", *words], log=log, env=self.environment, cwd=self.folder)
 
+    def serve(self, running: dict[str, subprocess.Popen[bytes]], name: str, *words: str) -> dict[str, Any]:
+        """Starts a server by its command, and gives what it says once it listens. Raises CommandFailed."""
+        self._show(words)
+        log = self.logs / f"{name}.log"
+        argv = [sys.executable, "-m", "assay", *words, "--json"]
+        running[name] = child = spawn(argv, log=log, env=self.environment, cwd=self.folder, pipe_stdout=True)
+        assert child.stdout is not None
+        try:
+            document: dict[str, Any] = json.loads(child.stdout.readline())
+        except ValueError:
+            said = (log.read_text(errors="replace").strip().splitlines() or ["no output"])[-1]
+            raise CommandFailed(f"`assay {shlex.join(words)}` does not serve: {said}") from None
+        return document
+
     def log_tail(self, player: DemoActor, lines: int = 5) -> str:
         """The last lines that an actor said."""
         try:

@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 from eth_utils.address import to_checksum_address
 
+from assay.amounts import TEST_MONEY
 from assay.demo import play
+from assay.demo.asking import DEPOSIT, PRICE, TOKENS, prompt_of
 from assay.demo.cast import DemoCheat
 from assay.demo.measured import Quality
 from assay.demo.report import judge_model, report
@@ -109,6 +111,7 @@ def test_a_false_step_is_found_by_the_auditor_on_call_and_settled_by_the_contrac
         assert all(own[f"solver-{k}"] == 30 * 10**18 for k in (1, 2, 3))
         check_accuser_is_paid(scene, document, own)
         assert sum(document["claimed"].values()) <= document["revenue"]
+        check_inference(scene, document)
         assert quality.loss_after < quality.loss_before
         for player in scene.cast.players:
             output = (scene.stage.logs / f"{player.name}.log").read_text()
@@ -117,6 +120,16 @@ def test_a_false_step_is_found_by_the_auditor_on_call_and_settled_by_the_contrac
         assert check_transactions(scene) > 100
         check_card(scene, document)
         check_commands(scene, document)
+
+
+def check_inference(scene: DemoScene, document: dict[str, Any]) -> None:
+    """A reader has paid for each token of two answers, to the gateway and to the owners, and has its rest back."""
+    assert scene.asking is not None and (asked := document["inference"])["answers"] == 2
+    assert asked["verified"] == 1 and asked["conservation_difference"] == 0
+    tokens = 2 * (len(prompt_of(scene.stage.folder / "asking" / "pulled" / "tokenizer.json")) + TOKENS)
+    assert asked["paid"] == tokens * TEST_MONEY.parse(PRICE) and asked["to_owners"] == asked["paid"] // 10
+    assert document["revenue"] == play.REVENUE + asked["to_owners"]
+    assert scene.asking.withdrawn == DEPOSIT - asked["paid"]
 
 
 def check_accuser_is_paid(scene: DemoScene, document: dict[str, Any], shares: dict[str, int]) -> None:
