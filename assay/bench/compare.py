@@ -25,10 +25,14 @@ from assay.bench.methods.streaming import LoFi, Streaming
 from assay.bench.poison import ATTACKS, BACKDOOR, NO_POISON, SeenRound, fooled, poisoned_text
 from assay.engine.compiler.cache import source_digest
 from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.values.state_io import list_roots
+from assay.protocol.digests import state_digest
 from assay.protocol.errors import UsageError
 from assay.protocol.program.program import Program
+from assay.protocol.types import Digest
 from assay.training.data import Corpus
 from assay.training.evaluate import split_loss
+from assay.training.guard import preset_guard
 from assay.training.initialize import initialize
 from assay.training.merge import MergeRule, usual_limit
 from assay.training.methods.muon_inside import muon_step
@@ -94,11 +98,18 @@ METHODS: Final = {
 32 bits or in four, another optimizer inside a preset, and states of workers' own."""
 
 
+def is_a_runs(method: str) -> bool:
+    """Whether `assay run post --update` takes this name."""
+    return method in {wire.value for wire in UpdateWire}
+
+
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
     """One training: so many rounds of so many steps of each worker.
 
     merge: a MergeKind's value. poison: one of `poison.POISONS`. poisoned: how many of the workers, the first, do that.
+    run_id: of a run whose batches it trains on, 64 hex digits; drawn by the seed where it is empty. guard: the share by
+    which a merge may raise the loss on held-out text; None: no guard.
     """
 
     method: str
@@ -110,11 +121,14 @@ class ComparedRun:
     merge: str = MergeKind.MEAN.value
     poison: str = NO_POISON
     poisoned: int = 0
+    run_id: str = ""
+    guard: float | None = None
 
     @property
     def dense(self) -> ComparedRun:
         """What it stands beside: f32 updates, their mean, nobody poisoned."""
-        return ComparedRun(DENSE, self.preset, self.workers, self.seed, self.rounds, self.inner_steps)
+        plain = ComparedRun(DENSE, self.preset, self.workers, self.seed, self.rounds, self.inner_steps)
+        return replace(plain, run_id=self.run_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +140,8 @@ class ComparedRow:
     peak_bytes_per_parameter: of what it sends at once. carried: bytes a parameter of what it keeps, which would have to
     be public too. tokens: trained on by all workers. cpu_s: of everything. rule_share: of that, in the programs of the
     method beside the training step; None where it was not measured. text, code: digests of the corpus and the sources.
+    root: of the last base, by which a run names it; empty of a method that no run has. refused: merges that the guard
+    did not take.
     """
 
     method: str
@@ -137,6 +153,8 @@ class ComparedRow:
     merge: str
     poison: str
     poisoned: int
+    run_id: str
+    guard: float | None
     loss: float
     fooled: float
     bytes_per_parameter: float
@@ -147,6 +165,8 @@ class ComparedRow:
     rule_share: float | None
     text: str
     code: str
+    root: str
+    refused: int
 
     @property
     def run(self) -> ComparedRun:
@@ -169,7 +189,8 @@ class Training:
         carrier, wire = method.carrier, method.wire
         self._step = Executor(self._step_program(vocabulary))
         self._update = MeteredProgram(self._update_program(wire, carrier))
-        self._merge = MeteredProgram(merge_program(self.parameters, setting.workers, setting.rule, wire))
+        merge = merge_program(self.parameters, setting.workers, setting.rule, wire, setting.guard)
+        self._merge, self.refused = MeteredProgram(merge), 0
         self._kept = [] if carrier is None else [zero_update(self.parameters, carrier)] * setting.workers
         self.sent, self.peak = 0.0, float(bytes_of(zero_update(self.parameters, wire)))
         self.carried = float(bytes_of(self._kept[0])) if self._kept else 0.0
@@ -208,7 +229,9 @@ class Training:
             if self._kept:
                 self._kept[k] = made[1]
         mask = torch.ones(self.setting.workers)
-        self.parameters, self.momentum = self._merge([self.parameters, self.momentum, *sent, [mask]])
+        made = self._merge([self.parameters, self.momentum, *sent, [mask]])
+        self.refused += all(torch.equal(p, q) for p, q in zip(self.parameters, made[0], strict=True))
+        self.parameters, self.momentum = made
         self.sent += self.peak
 
     def finish(self) -> None:
@@ -217,6 +240,11 @@ class Training:
     def loss(self) -> float:
         """Nats a token of the validation split."""
         return loss_of(self.setting, self.parameters)
+
+    @property
+    def root(self) -> Digest:
+        """Of the base as it is: parameters and outer momentum."""
+        return state_digest(tuple(list_roots([self.parameters, self.momentum])))
 
     def _poisoned(self, number: int, ends: list[list[Tensor]]) -> list[list[Tensor]]:
         """Where workers say that their training ended, so that what they send is an update on the wire like another."""
@@ -237,7 +265,9 @@ def setting_of(job: ComparedRun, corpus: Corpus) -> MethodSetting:
     method, preset = METHODS[job.method], replace(PRESETS[job.preset], inner_steps=job.inner_steps)
     limit = usual_limit(job.inner_steps, preset.learning_rate)
     rule = MergeRule(limit, method.rate, method.momentum, kind=MergeKind(job.merge))
-    return MethodSetting(preset, corpus, job.workers, job.seed, job.rounds, method.wire, rule)
+    run_id = Digest(bytes.fromhex(job.run_id)) if job.run_id else None
+    guard = None if job.guard is None else preset_guard(preset, corpus, job.guard)
+    return MethodSetting(preset, corpus, job.workers, job.seed, job.rounds, method.wire, rule, run_id, guard)
 
 
 def loss_of(setting: MethodSetting, parameters: list[Tensor]) -> float:
@@ -250,11 +280,12 @@ def train(job: ComparedRun, corpus: Corpus) -> ComparedRow:
     """The row of one training. Raises UsageError (UnpoisonedMethod)."""
     begun = time.process_time()
     method, setting = METHODS[job.method], setting_of(job, corpus)
-    if method.begin is not None and (job.poisoned or setting.rule.kind is not MergeKind.MEAN):
+    is_plain = setting.rule.kind is MergeKind.MEAN and setting.guard is None
+    if method.begin is not None and (job.poisoned or not is_plain):
         raise UsageError(
             f"{job.method} is not made of a run's rounds: it is compared with the mean, and nobody poisoned.",
             code="UnpoisonedMethod",
-            remedy="Leave --merge and --poison out, or name a method that they are for.",
+            remedy="Leave --merge, --guard and --poison out, or name a method that they are for.",
         )
     training: MethodTraining = Training(job, corpus) if method.begin is None else method.begin(setting)
     for number in range(job.rounds):
@@ -278,6 +309,8 @@ def train(job: ComparedRun, corpus: Corpus) -> ComparedRow:
         rule_share=round(training.rule_s / seconds, 4),
         text=text_digest(corpus),
         code=source_digest()[:16],
+        root=training.root.hex() if isinstance(training, Training) and is_a_runs(job.method) else "",
+        refused=training.refused if isinstance(training, Training) and setting.guard is not None else 0,
     )
 
 
@@ -331,10 +364,11 @@ def read_rows(file: Path) -> list[ComparedRow]:
 
 def _older(row: Mapping[str, str]) -> dict[str, str]:
     """What columns would hold that came later than a row: then there was the mean alone, and nobody poisoned; all that
-    a worker sent of a round went at once; the share of the rule was not measured.
+    a worker sent of a round went at once; the share of the rule was not measured, no root was kept; there was no guard.
     """
     peak = row["bytes_per_parameter"]
     plain = {"merge": MergeKind.MEAN.value, "poison": NO_POISON, "poisoned": "0", "fooled": "0"}
+    plain |= {"run_id": "", "root": "", "guard": "", "refused": "0"}
     return plain | {"peak_bytes_per_parameter": peak, "rule_share": ""}
 
 

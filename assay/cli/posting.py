@@ -83,6 +83,14 @@ def post(
             "bucketed-clip."
         ),
     ] = "mean",
+    guard: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            help="A preset's base stays where a merge raises the loss on held-out text by more than this share.",
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of the run.")] = 20,
     seats: Annotated[int, typer.Option(min=1, max=1024, help="Seats, each with its own piece of the data.")] = 8,
     group_size: Annotated[
@@ -176,6 +184,7 @@ def post(
         tier=tier,
         update=update,
         merge=merge,
+        guard=guard,
         rounds=rounds,
         seats=seats,
         group_size=group_size,

@@ -50,6 +50,7 @@ class PostWanted:
     tier: str | None = None
     update: str = "f32"
     merge: str = "mean"
+    guard: float | None = None
     rounds: int = 20
     seats: int = 8
     group_size: int | None = None
@@ -80,6 +81,11 @@ class PostWanted:
     def multisig(self) -> Address | None:
         """The contract that sponsors; None for the key. Raises UsageError (AddressInvalid)."""
         return None if self.sponsor_multisig is None else Address(parse_address(self.sponsor_multisig))
+
+    @property
+    def merge_words(self) -> str:
+        """The merge and its guard, for people."""
+        return self.merge if self.guard is None else f"{self.merge}, guard {self.guard:g}"
 
     @property
     def drawn_by(self) -> str:
@@ -297,7 +303,7 @@ def _refuse_foreign(wanted: PostWanted) -> None:
     """Options that belong to the other kind of model are refused, not passed over. Raises UsageError (OptionsClash)."""
     recipe = wanted.recipe
     presets, recipes = (
-        {"--preset": wanted.preset, "--data": wanted.data},
+        {"--preset": wanted.preset, "--data": wanted.data, "--guard": wanted.guard},
         {"--steps": wanted.steps, "--tier": wanted.tier},
     )
     foreign = presets if recipe is not None else recipes
@@ -329,7 +335,7 @@ def _words(wanted: PostWanted, start: StartValues | None) -> SponsorWords:
     data = None if wanted.data_card is None else stated_data(wanted.data_card)
     licence = "" if wanted.licence is None else checked_licence(wanted.licence)
     tier = DEFAULT_TIER if wanted.recipe is None else wanted.tier or DEFAULT_TIER
-    words = SponsorWords(tier, wanted.update, wanted.merge, None if start is None else start.words, data, licence)
+    words = SponsorWords(tier, wanted.update, wanted.merge_words, None if start is None else start.words, data, licence)
     check_words(words)
     return words
 
@@ -354,7 +360,7 @@ def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = 
             remedy=f"Choose one of: {', '.join(carriers)}.",
         )
     wire, kind = carriers[wanted.update], merge_kind(wanted.merge)
-    four = f"step, update ({wanted.update}), merge of {wanted.seats} seats ({wanted.merge}), witnessed step"
+    four = f"step, update ({wanted.update}), merge of {wanted.seats} seats ({wanted.merge_words}), witnessed step"
     if start is not None:
         momentum = ", with its outer momentum" if start.momentum else ""
         talk.print(f"the first parameters are those of {start.source}{momentum}", markup=False)
@@ -363,9 +369,8 @@ def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = 
         text = texts.pydoc_text() if wanted.data is None else texts.read_text(wanted.data)
         talk.print(f"capturing the programs of preset {chosen.name}: {four}")
         with progress(CAPTURING):
-            return prepare_rounds(
-                chosen, text, wanted.seats, wire=wire, group_size=wanted.group_size, start=start, kind=kind
-            )
+            rules: dict[str, Any] = {"wire": wire, "kind": kind, "guard": wanted.guard}
+            return prepare_rounds(chosen, text, wanted.seats, group_size=wanted.group_size, start=start, **rules)
     tier = wanted.tier or DEFAULT_TIER
     tier_of(tier)
     made = load_recipe(wanted.recipe)

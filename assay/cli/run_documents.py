@@ -36,6 +36,7 @@ def describe(run: Run) -> dict[str, Any]:
     e, t, w = c.economics, c.training, c.timing
     return {
         "chain_id": run.chain.chain_id,
+        "run_id": "0x" + c.run.hex(),
         "sponsor": to_checksum_address(c.sponsor),
         **describe_money(run),
         "rounds": c.rounds,

@@ -45,6 +45,10 @@ def compare(
             help="Merges, with commas: mean, median-norm, median, centered-clip, bucketed-clip.",
         ),
     ] = "mean",
+    guard: Annotated[
+        float | None,
+        typer.Option("--guard", metavar="SHARE", min=0.0, help="As `assay run post --guard`; f32 beside it has none."),
+    ] = None,
     poison: Annotated[
         str, typer.Option("--poison", metavar="NAMES", help="What poisoned workers do, with commas; none.")
     ] = "none",
@@ -56,6 +60,14 @@ def compare(
     ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", metavar="FILE", help="A text (UTF-8); this Python's documentation.")
+    ] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option(
+            "--run-id",
+            metavar="HEX",
+            help="Batches of a run's seats, of which `assay run show` says run_id: its bases come out, by their roots.",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Finished trainings, one CSV row each.")] = Path(
         "compare.csv"
@@ -96,6 +108,8 @@ def compare(
         _named("method", method, METHODS),
         _named("merge", merge, list(MergeKind)),
         {name: 0 if name == "none" else poisoned for name in _named("poison", poison, POISONS)},
+        "" if run_id is None else _digest_of(run_id).hex(),
+        guard,
     )
     text = pydoc_text() if data is None else read_text(data)
     corpus = corpus_from_text(text, min_tokens=max(counts) * (chosen.context + 1))
@@ -106,7 +120,7 @@ def compare(
         print_json({"rows": rows, "file": str(out)})
         return
     columns = ["method", "merge", "poison", "workers", "seed", "loss", "above f32", "bytes", "peak", "carried"]
-    columns += ["rule", "tokens"]
+    columns += ["rule", "tokens", *([] if guard is None else ["refused"])]
     cells = [
         [
             *(str(row[name]) for name in ("method", "merge")),
@@ -117,6 +131,7 @@ def compare(
             *(f"{row[name]:.3g}" for name in ("bytes_per_parameter", "peak_bytes_per_parameter", "carried")),
             "-" if row["rule_share"] is None else f"{row['rule_share']:.1%}",
             str(row["tokens"]),
+            *([] if guard is None else [str(row["refused"])]),
         ]
         for row in rows
     ]
@@ -136,16 +151,33 @@ def _jobs(
     methods: list[str],
     merges: list[str],
     poisons: dict[str, int],
+    run_id: str,
+    guard: float | None,
 ) -> list[ComparedRun]:
     """All of them, each cell's plain training among them; poisons: how many workers do each."""
     from assay.bench.compare import ComparedRun
 
     wanted: list[ComparedRun] = []
     for count, seed, name, merge in product(workers, seeds, methods, merges):
-        plain = ComparedRun(name, preset, count, seed, rounds, inner_steps, merge)
+        plain = ComparedRun(name, preset, count, seed, rounds, inner_steps, merge, run_id=run_id, guard=guard)
         runs = [replace(plain, poison=poison, poisoned=number) for poison, number in poisons.items()]
         wanted += [plain.dense, *runs]
     return list(dict.fromkeys(wanted))
+
+
+def _digest_of(words: str) -> bytes:
+    """The 32 bytes of a run's identity. Raises UsageError: BadRunId."""
+    try:
+        found = bytes.fromhex(words.removeprefix("0x"))
+    except ValueError:
+        found = b""
+    if len(found) != 32:
+        raise UsageError(
+            f"--run-id wants 64 hex digits, not {words!r}.",
+            code="BadRunId",
+            remedy="Take run_id of `assay run show --json`.",
+        )
+    return found
 
 
 def _named(what: str, words: str, known: Collection[str]) -> list[str]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from assay.engine.compiler.lowering.registry import Precision
     from assay.protocol.program.program import Program
+    from assay.training.guard import Guard
     from assay.training.presets import Preset
     from assay.training.recipes.recipe import Recipe
     from assay.training.robust import MergeKind
@@ -68,16 +69,19 @@ def prepare_rounds(
     group_size: int | None = None,
     start: StartValues | None = None,
     kind: MergeKind | None = None,
+    guard: float | None = None,
 ) -> PreparedRounds:
     """Captures a preset's programs for a text and a number of seats, and draws the first parameters unless given.
 
-    wire: how updates travel, f32 unless given. kind: what a merge makes of them, the mean unless given. group_size:
-    as `group_size_of`. start: what the run starts from.
+    wire: how updates travel, f32 unless given. kind: what a merge makes of them, the mean unless given. guard: the
+    share by which a merge may raise the loss on held-out text; no guard unless given. group_size: as `group_size_of`.
+    start: what the run starts from.
 
-    Raises UserError (EmptyData, VocabularyTooLarge, and what `load_start` raises), NumericsError (CannotLower),
-    RejectedError (NoWitness).
+    Raises UserError (EmptyData, VocabularyTooLarge, BadGuard, and what `load_start` raises), NumericsError
+    (CannotLower), RejectedError (NoWitness).
     """
     from assay.training.data import corpus_from_text
+    from assay.training.guard import preset_guard
     from assay.training.initialize import initialize
     from assay.training.programs import training_program
     from assay.training.state import Scalars
@@ -96,7 +100,16 @@ def prepare_rounds(
     program = training_program(preset, corpus, restarts=True)
     origin = ModelOrigin(preset=preset.name, text=text.encode())
     made = prepared_rounds(
-        origin, program, state, seats, preset.inner_steps, wire, group_size, momentum=momentum, kind=kind
+        origin,
+        program,
+        state,
+        seats,
+        preset.inner_steps,
+        wire,
+        group_size,
+        momentum=momentum,
+        kind=kind,
+        guard=None if guard is None else preset_guard(preset, corpus, guard),
     )
     return replace(made, mapped=mapped)
 
@@ -273,11 +286,13 @@ def prepared_rounds(
     statistics: int = 0,
     momentum: Sequence[Tensor] | None = None,
     kind: MergeKind | None = None,
+    guard: Guard | None = None,
 ) -> PreparedRounds:
     """What a run of any captured step starts from; state: its first lists. Raises as `prepare_rounds`.
 
     statistics: how many tensors at the end of the parameters are running statistics. momentum: the first outer
-    momentum, laid out as the parameters; zeros unless given. kind: of a merge, the mean unless given.
+    momentum, laid out as the parameters; zeros unless given. kind: of a merge, the mean unless given. guard: behind
+    the merge.
     """
     from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
     from assay.protocol.trees.state import TrainingList
@@ -295,9 +310,9 @@ def prepared_rounds(
     rule = MergeRule(limit=limit, statistics=statistics, kind=kind or MergeKind.MEAN)
     size = group_size_of(seats, group_size)
     if size:
-        merge_of_all = generation_program(parameters, -(-seats // size), rule)
+        merge_of_all = generation_program(parameters, -(-seats // size), rule, guard)
     else:
-        merge_of_all = merge_program(parameters, seats, rule, wire)
+        merge_of_all = merge_program(parameters, seats, rule, wire, guard)
     plain = (program, update_program(parameters, wire, statistics=statistics), merge_of_all, witnessed_program(program))
     programs = (*plain, partial_program(parameters, size, rule, wire)) if size else plain
     roots = list_roots(state)

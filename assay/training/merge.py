@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from assay.training.finite import INFINITE, finite
+from assay.training.guard import Guard, guarded
 from assay.training.robust import MergeKind, agreed
 from assay.training.statistics import middle, present
 from assay.training.updates import UpdateWire, received
@@ -60,20 +61,23 @@ def merge(
     *updates_and_mask: Sequence[Tensor],
     rule: MergeRule,
     wire: UpdateWire = UpdateWire.F32,
+    guard: Guard | None = None,
 ) -> OuterState:
     """New parameters and outer momentum from N update lists on the wire and a list holding the mask f32 [N].
 
     The mean, or what the rule puts in its place, over the seats of the mask (1.0 or 0); a seat that is not in it has
-    the zero update. None: nothing changes.
+    the zero update. None: nothing changes; nor where a guard finds the loss to rise too far.
     """
     *sent, (mask_N,) = updates_and_mask
     shapes = [p.shape for p in parameters]
     updates = [received(update, wire, shapes, statistics=rule.statistics) for update in sent]
     moves = [middle(same, mask_N > 0.0) for same in _statistics(updates, rule)]
     if rule.kind is MergeKind.MEAN:
-        return _moved(parameters, momentum, [*_total(updates, rule), *moves], mask_N.sum(), rule)
-    means = [agreed(rule.kind, _limited(same, rule), mask_N > 0.0) for same in _trained(updates, rule)]
-    return _moved(parameters, momentum, [*means, *moves], mask_N.sum(), rule, are_means=True)
+        made = _moved(parameters, momentum, [*_total(updates, rule), *moves], mask_N.sum(), rule)
+    else:
+        means = [agreed(rule.kind, _limited(same, rule), mask_N > 0.0) for same in _trained(updates, rule)]
+        made = _moved(parameters, momentum, [*means, *moves], mask_N.sum(), rule, are_means=True)
+    return made if guard is None else guarded((parameters, momentum), made, updates, guard)
 
 
 def partial(
@@ -95,7 +99,11 @@ def partial(
 
 
 def merge_partials(
-    parameters: Sequence[Tensor], momentum: Sequence[Tensor], *sums_and_weights: Sequence[Tensor], rule: MergeRule
+    parameters: Sequence[Tensor],
+    momentum: Sequence[Tensor],
+    *sums_and_weights: Sequence[Tensor],
+    rule: MergeRule,
+    guard: Guard | None = None,
 ) -> OuterState:
     """New parameters and outer momentum from G sums and a list holding the weights f32 [G].
 
@@ -107,7 +115,8 @@ def merge_partials(
     *sums, (weights_G,) = sums_and_weights
     totals = [limited_sum(same, weights_G * rule.bound(same[0].shape)) for same in _trained(sums, rule)]
     moves = [middle(same, weights_G > 0.0) for same in _statistics(sums, rule)]
-    return _moved(parameters, momentum, [*totals, *moves], weights_G.sum(), rule)
+    made = _moved(parameters, momentum, [*totals, *moves], weights_G.sum(), rule)
+    return made if guard is None else guarded((parameters, momentum), made, sums, guard)
 
 
 def limited_sum(parts: Sequence[Tensor], bounds: Tensor | float) -> Tensor:

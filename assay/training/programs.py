@@ -18,6 +18,7 @@ from assay.engine.compiler.lowering.registry import FIXED14, Precision
 from assay.protocol.program.program import Program
 from assay.training.carried import compute_update_carried
 from assay.training.data import Corpus
+from assay.training.guard import Guard
 from assay.training.merge import MergeRule, merge, merge_partials, partial
 from assay.training.outer import SLOTS, outer_step, zero_momentum
 from assay.training.presets import Preset
@@ -78,13 +79,17 @@ def outer_program(parameters: Sequence[Tensor]) -> Program:
 
 
 def merge_program(
-    parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: UpdateWire = UpdateWire.F32
+    parameters: Sequence[Tensor],
+    seats: int,
+    rule: MergeRule,
+    wire: UpdateWire = UpdateWire.F32,
+    guard: Guard | None = None,
 ) -> Program:
     """(parameters, outer momentum, update of each seat, mask) to (parameters, outer momentum), for up to 64 seats."""
     zeros, absent = zero_momentum(parameters), zero_update(parameters, wire, statistics=rule.statistics)
     lists = [zeros, zeros, *[absent] * seats, [torch.zeros(seats)]]
-    description = _shapes("merge", parameters, seats=seats, rule=asdict(rule), wire=wire.value)
-    return cached_program(description, lambda: _captured(merge, lists, rule=rule, wire=wire))
+    description = _shapes("merge", parameters, seats=seats, rule=asdict(rule), wire=wire.value) | _guarded(guard)
+    return cached_program(description, lambda: _captured(merge, lists, rule=rule, wire=wire, guard=guard))
 
 
 def partial_program(
@@ -97,12 +102,14 @@ def partial_program(
     return cached_program(description, lambda: _captured(partial, lists, rule=rule, shapes=shapes, wire=wire))
 
 
-def generation_program(parameters: Sequence[Tensor], groups: int, rule: MergeRule) -> Program:
+def generation_program(
+    parameters: Sequence[Tensor], groups: int, rule: MergeRule, guard: Guard | None = None
+) -> Program:
     """(parameters, outer momentum, sum of each group, weights) to (parameters, outer momentum)."""
     zeros = zero_momentum(parameters)
     lists = [zeros, zeros, *[zeros] * groups, [torch.zeros(groups)]]
-    description = _shapes("generation", parameters, groups=groups, rule=asdict(rule))
-    return cached_program(description, lambda: _captured(merge_partials, lists, rule=rule))
+    description = _shapes("generation", parameters, groups=groups, rule=asdict(rule)) | _guarded(guard)
+    return cached_program(description, lambda: _captured(merge_partials, lists, rule=rule, guard=guard))
 
 
 def program_of_lists(kind: str, function: GraphFunction, lists: Sequence[Sequence[Tensor]], **terms: object) -> Program:
@@ -139,6 +146,11 @@ def _captured(function: GraphFunction, lists: Sequence[Sequence[Tensor]], **term
     own: Any = with_terms(function, **terms)
     own.hidden = Known({"the function": function}, calls_are_checked=True)
     return capture(own, lists).program
+
+
+def _guarded(guard: Guard | None) -> dict[str, object]:
+    """What a guard adds to a program's description."""
+    return {} if guard is None else {"guard": guard.terms}
 
 
 def _shapes(kind: str, parameters: Sequence[Tensor], **terms: object) -> dict[str, object]:

@@ -34,12 +34,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rpc-url", help="the document's own unless given")
     parser.add_argument("--store", help="the document's own unless given")
     parser.add_argument("--merge", choices=MERGES, default="mean", help="the run's, as it was posted")
+    parser.add_argument("--guard", action="store_true", help="the run was posted with a guard, which may keep a base")
     options = parser.parse_args(argv)
     document = json.loads(options.document.read_text())
     ledger = RecordedRun(options.rpc_url or document["rpc_url"], document["run"])
     store = Store(Path(options.store or document["store"]))
     fields = recompute(ledger, store, document)
-    found = [*differences(document, fields), *false_merges(ledger, store, options.merge)]
+    found = [*differences(document, fields), *false_merges(ledger, store, options.merge, guarded=options.guard)]
     for line in found:
         print(line)
     print(f"{len(fields)} fields recomputed, {len(found)} differences")

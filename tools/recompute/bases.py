@@ -64,10 +64,11 @@ def parents(ledger: RecordedRun) -> dict[int, int]:
     return {e["round"]: e["parent"] for e in ledger.events("commitments", "RoundBegan")}
 
 
-def false_merges(ledger: RecordedRun, store: Store, merge: str = "mean") -> Iterator[str]:
+def false_merges(ledger: RecordedRun, store: Store, merge: str = "mean", *, guarded: bool = False) -> Iterator[str]:
     """A line for each final generation that is not the merge of what counted, from the genesis to the newest.
 
-    merge: which the run's is, as `tools.recompute.merges` names them. Each starts
+    merge: which the run's is, as `tools.recompute.merges` names them. guarded: the run's merge has a guard, so that a
+    generation may be the one before it; whether the loss rose is not computed here. Each starts
     from the bytes of the one before it, so that what is true of all is true of the model.
     """
     training = ledger.training
@@ -78,8 +79,12 @@ def false_merges(ledger: RecordedRun, store: Store, merge: str = "mean") -> Iter
     velocity = [np.zeros(value.shape, "f4") for value in parameters]
     if list_root(velocity) != bytes(training[MOMENTUM]):
         raise SystemExit("the run does not start from a momentum of zeros")
+    before = 0
     for number in final_generations(ledger)[1:]:
-        shapes = [value.shape for value in parameters]
+        if guarded and generation(ledger, number)["root"] == generation(ledger, before)["root"]:
+            before = number
+            continue
+        before, shapes = number, [value.shape for value in parameters]
         updates = {
             seat: numbers(store.weights(root), shapes) for seat, root in counted_updates(ledger, number - 1).items()
         }
@@ -88,8 +93,8 @@ def false_merges(ledger: RecordedRun, store: Store, merge: str = "mean") -> Iter
         if made is None:  # nobody needed it any more: what was computed here stands for it
             parameters = [value.astype("f4") for value in wanted]
             continue
-        for k, (before, after) in enumerate(zip(parameters, wanted, strict=True)):
-            moved = float(np.abs(after - before).max(initial=0.0))
+        for k, (old, after) in enumerate(zip(parameters, wanted, strict=True)):
+            moved = float(np.abs(after - old).max(initial=0.0))
             if float(np.abs(after - made[k]).max(initial=0.0)) > TOLERANCE * max(moved, rate):
                 yield f"generation {number}: parameter {k} is not the merge of {len(updates)} updates"
         parameters = made

@@ -11,7 +11,10 @@ from torch import Tensor
 
 from assay.engine.runtime.executor import Executor
 from assay.protocol.program.program import Program
+from assay.protocol.trees.state import random_key
+from assay.protocol.types import Digest, Round, Seat
 from assay.training.data import Corpus
+from assay.training.guard import Guard
 from assay.training.merge import MergeRule
 from assay.training.presets import Preset
 from assay.training.programs import training_program
@@ -52,7 +55,11 @@ class MethodTraining(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MethodSetting:
-    """A training's data and sizes. preset: with the training's own inner steps."""
+    """A training's data and sizes.
+
+    preset: with the training's own inner steps. run_id: of a run, whose seats' keys then draw the batches. guard:
+    behind the merge.
+    """
 
     preset: Preset
     corpus: Corpus
@@ -61,15 +68,19 @@ class MethodSetting:
     rounds: int
     wire: UpdateWire
     rule: MergeRule
+    run_id: Digest | None = None
+    guard: Guard | None = None
 
     def scalars(self, number: int, worker: int, done: int = 0) -> list[Tensor]:
         """Of a worker's state in a round, so many steps into it: shards turn, keys differ."""
-        length = self.corpus.shard_length(self.workers)
+        length, key = self.corpus.shard_length(self.workers), (self.seed, number * self.workers + worker)
+        if self.run_id is not None:
+            key = random_key(self.run_id, Seat(worker), Round(number))
         return Scalars.of(
             self.corpus.train,
             learning_rate=self.preset.learning_rate,
             step=number * self.preset.inner_steps + done,
-            key=(self.seed, number * self.workers + worker),
+            key=key,
             seat=worker,
             round=number,
             shard_start=(worker + number) % self.workers * length,

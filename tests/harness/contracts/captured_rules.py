@@ -7,6 +7,7 @@ for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 from assay.engine.runtime.values.state_io import input_specs
 from assay.protocol.program.program import Program
 from assay.training.data import corpus_from_text
+from assay.training.guard import preset_guard
 from assay.training.initialize import initialize
 from assay.training.merge import MergeRule
 from assay.training.methods.fragments import mixed
@@ -99,6 +101,21 @@ def _generation() -> Subject:
     return generation_program(start, 3, rule), (start, layer(8), *sums, [torch.tensor([4.0, 0.0, 3.0])])
 
 
+def _guarded(name: str) -> Subject:
+    """A merge of the preset `tiny`, or of its groups' sums, behind a guard: of three, of which one does not count.
+
+    No loss may rise, and one window says whether it does: another window says otherwise.
+    """
+    corpus = corpus_from_text(TEXT)
+    guard, rule = replace(preset_guard(TINY, corpus, 0.0), windows=1), MergeRule(limit=LIMIT)
+    start = initialize(guard.step.module, 1)
+    draw = torch.Generator().manual_seed(7)
+    sent = [[torch.randn(p.shape, generator=draw) * 1e-3 for p in start] for _ in range(3)]
+    make = merge_program if name == "merge" else generation_program
+    mask = [torch.tensor([1.0, 0.0, 1.0])]
+    return make(start, 3, rule, guard=guard), (start, zero_momentum(start), *sent, mask)
+
+
 def _updates(wire: UpdateWire, count: int) -> list[list[Tensor]]:
     return [COMPUTE_UPDATE[wire](layer(1), layer(2 + k))[0] for k in range(count)]
 
@@ -163,11 +180,13 @@ UPDATES: dict[str, Callable[[], Subject]] = {f"{w.value} update": (lambda w=w: _
 MERGES: dict[str, Callable[[], Subject]] = {
     **{f"{wire.value} merge": (lambda wire=wire: _merged(wire)) for wire in UpdateWire},
     **{f"{kind.value} of updates": (lambda kind=kind: _robust(kind)) for kind in ROBUST},
+    "guarded merge": lambda: _guarded("merge"),
 }
 SUMS: dict[str, Callable[[], Subject]] = {
     **{f"{wire.value} sum": (lambda wire=wire: _summed(wire)) for wire in UpdateWire},
     **{f"{kind.value} of a group": (lambda kind=kind: _robust_sum(kind)) for kind in ROBUST},
     "merge of sums": _generation,
+    "guarded merge of sums": lambda: _guarded("sums"),
 }
 CARRIERS = {
     UpdateWire.SPARSE: (UpdateWire.F32, UpdateWire.INT4),

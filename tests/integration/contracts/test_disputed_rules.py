@@ -57,17 +57,18 @@ def lies_in(name: str, family: Family) -> Iterator[tuple[int, Lie]]:
         changes: tuple[Change, ...] = (
             lambda data, spec=spec: flipped(spec, data),
             lambda data, size=size: data[size:] + data[:size],
-            lambda data, spec=spec: further(spec, data),
+            lambda data, spec=spec: further(spec, data, 6),
+            lambda data, spec=spec: further(spec, data, 8 * spec.dtype.size - 2),
             lambda data: bytes(len(data)),
         )
         for change in changes:
             yield k, Lie({(1, k): change})
 
 
-def further(spec: TensorSpec, data: bytes) -> bytes:
-    """The first element 64 patterns away: an exponent of a row that is one too large loses nothing yet."""
+def further(spec: TensorSpec, data: bytes, bit: int) -> bytes:
+    """The first element with a higher bit flipped: an exponent of a row that is one too large loses nothing yet."""
     (word,) = from_bytes(spec.dtype, data[: spec.dtype.size])
-    bent = canonical(spec.dtype, word ^ (1 if spec.dtype is DType.BOOL else 1 << 6))
+    bent = canonical(spec.dtype, word ^ (1 if spec.dtype is DType.BOOL else 1 << bit))
     return to_bytes(spec.dtype, [bent]) + data[spec.dtype.size :]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,17 @@ from assay.bench.compare import (
     Training,
     read_rows,
     run_jobs,
+    setting_of,
     summary,
     text_digest,
     train,
 )
 from assay.cli.train import app
+from assay.engine.runtime.values.dtypes import to_bytes
+from assay.engine.runtime.values.state_io import root_of
 from assay.protocol.errors import UsageError
+from assay.protocol.trees.state import RoundScalars, Scalar
+from assay.protocol.types import Digest, Round, Seat
 from assay.training.data import Corpus, corpus_from_text
 from tests.unit.bench.test_quality import WORDS
 
@@ -84,6 +90,20 @@ def test_a_training_is_the_same_again_and_a_seed_makes_another(corpus: Corpus) -
     assert train(job, corpus).loss == train(job, corpus).loss != train(replace(job, seed=2), corpus).loss
 
 
+def test_a_runs_identity_draws_the_batches_that_its_seats_have(corpus: Corpus) -> None:
+    run_id = Digest(sha256(b"a run").digest())
+    job = replace(JOB, rounds=1, run_id=run_id.hex())
+    drawn = setting_of(job, corpus).scalars(3, 1)
+    length = corpus.shard_length(JOB.workers)
+    data = root_of(corpus.train)
+    expected = RoundScalars(run_id, Seat(1), Round(3), JOB.inner_steps, JOB.workers, length, 0, data).values()
+    del expected[Scalar.LR]
+    assert {which: to_bytes(drawn[which]) for which in expected} == expected
+    own, other = train(job, corpus), train(replace(job, run_id=""), corpus)
+    assert own.root != other.root and len(own.root) == 64
+    assert train(replace(job, method="sparse-carried"), corpus).root == ""
+
+
 def test_each_worker_keeps_what_it_did_not_send_from_round_to_round(corpus: Corpus) -> None:
     training = Training(replace(JOB, method="sparse-carried"), corpus)
     training.round(0)
@@ -138,8 +158,13 @@ def test_the_command_gives_a_row_for_each_method(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [(["--method", "gossip"], "UnknownMethod"), (["--workers", "0,2"], "BadNumbers")],
-    ids=["method", "workers"],
+    [
+        (["--method", "gossip"], "UnknownMethod"),
+        (["--workers", "0,2"], "BadNumbers"),
+        (["--run-id", "0x12"], "BadRunId"),
+        (["--run-id", "a run"], "BadRunId"),
+    ],
+    ids=["method", "workers", "short", "words"],
 )
 def test_what_is_no_method_or_number_is_said_before_anything_runs(words: list[str], code: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["compare", "--out", str(tmp_path / "r"), *words])
