@@ -191,6 +191,7 @@ class Training:
         self._update = MeteredProgram(self._update_program(wire, carrier))
         merge = merge_program(self.parameters, setting.workers, setting.rule, wire, setting.guard)
         self._merge, self.refused = MeteredProgram(merge), 0
+        self.newest: list[Tensor] = []
         self._kept = [] if carrier is None else [zero_update(self.parameters, carrier)] * setting.workers
         self.sent, self.peak = 0.0, float(bytes_of(zero_update(self.parameters, wire)))
         self.carried = float(bytes_of(self._kept[0])) if self._kept else 0.0
@@ -228,7 +229,7 @@ class Training:
             sent.append(made[0])
             if self._kept:
                 self._kept[k] = made[1]
-        mask = torch.ones(self.setting.workers)
+        self.newest, mask = sent[-1], torch.ones(self.setting.workers)
         made = self._merge([self.parameters, self.momentum, *sent, [mask]])
         self.refused += all(torch.equal(p, q) for p, q in zip(self.parameters, made[0], strict=True))
         self.parameters, self.momentum = made

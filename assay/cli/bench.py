@@ -14,6 +14,7 @@ from assay.cli import (
     bench_inference,
     bench_moments,
     bench_multiplier,
+    bench_packing,
     bench_serving,
     bench_ulp,
     bench_vouchers,
@@ -39,6 +40,7 @@ app.command("goodput", epilog=bench_goodput.EPILOG)(bench_goodput.goodput)
 app.command("index", epilog=bench_index.EPILOG)(bench_index.index)
 app.command("inference", epilog=bench_inference.EPILOG)(bench_inference.inference)
 app.command("moments", epilog=bench_moments.EPILOG)(bench_moments.moments)
+app.command("packing", epilog=bench_packing.EPILOG)(bench_packing.packing)
 app.command("multiplier", epilog=bench_multiplier.EPILOG)(bench_multiplier.multiplier)
 app.command("serving", epilog=bench_serving.EPILOG)(bench_serving.serving)
 app.command("vouchers", epilog=bench_vouchers.EPILOG)(bench_vouchers.vouchers)

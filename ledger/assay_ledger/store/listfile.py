@@ -5,7 +5,7 @@
                 {"00000":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}
     data        the tensors' bytes, row-major little-endian, one after another
 
-Tensors are named by their place, in five digits, and lie in the order of _ORDER, within a type by place. So the header
+Tensors are named by their place, in five digits, and lie in the order of ORDER, within a type by place. So the header
 is known before a byte is read, and is compared, never parsed: whatever a stranger wrote there costs nothing. And a list
 root has one file and one digest: a holder of the list can put the very object again that others look for.
 """
@@ -30,7 +30,7 @@ _NAMES: Final[dict[DType, str]] = {
 }
 """In the order in which the safetensors library writes them, so that its files are ours."""
 
-_ORDER: Final = {dtype: place for place, dtype in enumerate(_NAMES)}
+ORDER: Final = {dtype: place for place, dtype in enumerate(_NAMES)}
 
 
 def file_size(specs: Sequence[TensorSpec]) -> int:
@@ -57,7 +57,7 @@ def unpack(specs: Sequence[TensorSpec], data: bytes) -> tuple[bytes, ...] | None
 
 
 def _places(specs: Sequence[TensorSpec]) -> list[int]:
-    return sorted(range(len(specs)), key=lambda k: (_ORDER[specs[k].dtype], k))
+    return sorted(range(len(specs)), key=lambda k: (ORDER[specs[k].dtype], k))
 
 
 def _head(specs: Sequence[TensorSpec]) -> bytes:
