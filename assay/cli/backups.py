@@ -23,8 +23,8 @@ from assay_ledger.keys.kdf import SCRYPT, Kdf
 from assay_ledger.keys.keystore import KeyInfo
 from assay_ledger.keys.sealed import MAX_BYTES, BackupCorrupt, SealedBackup, seal, unseal
 
-KEPT: Final = ("journal.jsonl", "outbox.jsonl")
-"""Of an actor's folder: what no chain, store or computation gives back."""
+KEPT: Final = ("journal.jsonl", "outbox.jsonl", "form")
+"""Of an actor's folder: what no chain, store or computation gives back, and which form it has."""
 
 SETTINGS: Final = ("rpc_url", "store", "run", "index_url", "sponsor", "allow_code", "drand_relays", "tip_floor")
 """Those by which a process of the actor finds its run and acts in it; where things lie here is this machine's."""

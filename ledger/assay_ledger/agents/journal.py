@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from assay.protocol.errors import ConfigError, InvariantError, UnavailableError
+from assay_ledger.agents.folder_form import FolderNewer, check_form
 from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.store.folder import sync_folder
 
@@ -50,7 +51,7 @@ class Journal:
     """Entries in the order in which they were written; one process at a time. `damaged`: numbers of lines, from 1 on,
     that the disk altered; what they said is lost and said so.
 
-    Raises JournalInUse.
+    Raises JournalInUse, FolderNewer.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,6 +63,11 @@ class Journal:
         except OSError:
             self._file.close()
             raise JournalInUse(f"{self.path} is held by another process.") from None
+        try:
+            check_form(folder)
+        except FolderNewer:
+            self._file.close()
+            raise
         self.damaged: Sequence[int] = ()
         self._end = 0
         self._unwritten: list[bytes] = []

@@ -60,7 +60,7 @@ def test_a_backup_of_a_running_actor_is_restored_into_an_empty_home(
 ) -> None:
     out = tmp_path / "sol.backup"
     made = home.run("backup", "sol", "--out", str(out))
-    assert made["files"] == ["actors/solver-sol/journal.jsonl", "key/evm.json"]
+    assert made["files"] == ["actors/solver-sol/form", "actors/solver-sol/journal.jsonl", "key/evm.json"]
     assert out.stat().st_mode & 0o777 == 0o600
     (key,) = home.run("list")
     other = Home(tmp_path / "other", monkeypatch)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from assay_ledger.agents.folder_form import FORM, FORM_FILE, FolderNewer
 from assay_ledger.agents.journal import FILE, DiskRefuses, Journal, JournalInUse
 from tests.harness.full_disks import writing_nothing
 
@@ -16,7 +17,7 @@ def test_entries_are_there_after_a_crash(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "fsync", synced.append)
     journal = Journal(tmp_path)
     journal.append("salt", value=b"\x01\x02", numbers=[1, b"\x03"])
-    assert len(synced) == 2  # its name, when the journal was made, and the entry
+    assert len(synced) == 3  # the folder's form, the names of both, when they were made, and the entry
     journal.close()
     assert list(Journal(tmp_path).entries("salt")) == [{"kind": "salt", "value": "0102", "numbers": [1, "03"]}]
 
@@ -128,3 +129,33 @@ def test_a_line_that_a_full_disk_cut_short_is_taken_back(tmp_path: Path) -> None
         assert (tmp_path / FILE).stat().st_size == size
     journal.close()
     assert read_back(tmp_path) == ([0, 1], ())
+
+
+def test_a_folder_of_a_later_release_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    before = written(tmp_path, 2)
+    (tmp_path / FORM_FILE).write_text(f"{FORM + 1}\n")
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(b"what only the later release reads")
+    for _ in range(2):  # it holds nothing
+        with pytest.raises(FolderNewer, match=f"form {FORM + 1}") as refused:
+            Journal(tmp_path)
+        assert "--data-dir" in refused.value.remedy
+    assert (tmp_path / FILE).read_bytes() == before + b"what only the later release reads"
+
+
+@pytest.mark.parametrize("said", [None, "", "\0\0", "-1", "1.5", "later", "0"])
+def test_a_form_that_says_nothing_is_written_anew_and_loses_nothing(tmp_path: Path, said: str | None) -> None:
+    written(tmp_path, 2)
+    (tmp_path / FORM_FILE).unlink()
+    if said is not None:
+        (tmp_path / FORM_FILE).write_text(said)
+    assert read_back(tmp_path) == ([0, 1], ())
+    assert (tmp_path / FORM_FILE).read_text() == f"{FORM}\n"
+
+
+def test_a_disk_that_takes_no_form_holds_no_actor_up(tmp_path: Path) -> None:
+    written(tmp_path, 1)
+    (tmp_path / FORM_FILE).unlink()
+    with writing_nothing():
+        assert read_back(tmp_path) == ([0], ())
+    assert sorted(path.name for path in tmp_path.iterdir()) == [FILE]
