@@ -30,7 +30,7 @@ NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py 
 # `make device` runs where nothing was set up: by the Python that is named, else by .venv's, else by python3.
 DEVICE := $(if $(filter file,$(origin PYTHON)),$(firstword $(wildcard $(BIN)/python) python3),$(PYTHON))
 
-.PHONY: help setup demo test test-long soak clients quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither audit models device wheel-check clean
+.PHONY: help setup demo test test-long soak clients quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither audit models device release-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -148,6 +148,9 @@ models: ## capture 258 training steps of others' libraries and write docs/models
 
 device: ## conformance, benches and quality runs, on a GPU where one is; needs Python and torch alone (ARGS="--only step")
 	@PYTHONPATH=.:ledger:solver:verifier:whistleblower $(DEVICE) -m assay.device $(ARGS)
+
+release-check: setup ## build the newest commit's sdist and wheel, install it by pip and by uv, run it (needs a network; ARGS="--keep dist")
+	$(BIN)/python tools/release_check.py $(ARGS)
 
 clean: ## remove what was built and installed here
 	rm -rf .venv .build node_modules build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage .coverage.*
