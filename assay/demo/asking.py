@@ -10,7 +10,7 @@ import requests
 
 from assay.amounts import TEST_MONEY
 from assay.datasets.tokenizers import Characters, read_tokenizer
-from assay.demo.measured import Asking
+from assay.demo.measured import PaidReading
 from assay.demo.scene import OTHERS, DemoScene
 from assay.demo.stage import CommandFailed
 from assay.inference.model import TOKENIZER_FILE
@@ -30,7 +30,7 @@ SEEDS: Final = (1, 2)
 ANSWER_LIMIT_S: Final = 60.0
 
 
-def ask(scene: DemoScene) -> Asking:
+def ask(scene: DemoScene) -> PaidReading:
     """Deposits, serves, asks by a relay that signs vouchers, verifies one answer, and redeems.
 
     Raises CommandFailed, and what commands end with.
@@ -44,6 +44,8 @@ def ask(scene: DemoScene) -> Asking:
             ["model", "pull", "--out", str(folder / "pulled" / "model.safetensors")],
         ]
     )
+    contract = Address(bytes.fromhex(made["contract"][2:]))
+    scene.names[contract] = "the contract of vouchers"
     kept, prompt = str(folder / "vouchers"), prompt_of(folder / "pulled" / TOKENIZER_FILE)
     deposit = ["gateway", "deposit", TEST_MONEY.show(DEPOSIT), *at, "--key", READER, "--yes"]
     words = ["gateway", "start", "--port", "0", "--price", PRICE, "--vouchers", kept, "--key", GATEWAY]
@@ -69,11 +71,10 @@ def ask(scene: DemoScene) -> Asking:
     to_owners = sum(redeemed["to_owners"].values())
     paid = sum(redeemed["paid"].values()) + to_owners
     texts = [prompt + str(answer["choices"][0]["text"]) for answer in answers]
-    contract = Address(bytes.fromhex(made["contract"][2:]))
-    return Asking(contract, texts, DEPOSIT, int(verified["equal"]), paid, to_owners)
+    return PaidReading(contract, texts, DEPOSIT, int(verified["equal"]), paid, to_owners)
 
 
-def refund_words(scene: DemoScene, asking: Asking) -> list[str]:
+def refund_words(scene: DemoScene, asking: PaidReading) -> list[str]:
     """The command that asks for the rest of the deposit."""
     at = ["--gateway", "0x" + scene.addresses[GATEWAY].hex()]
     return ["gateway", "refund", TEST_MONEY.show(asking.rest), *at, "--key", READER]

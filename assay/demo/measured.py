@@ -45,7 +45,7 @@ class Quality:
 
 
 @dataclass(slots=True)
-class Asking:
+class PaidReading:
     """What a reader asked of the model, was answered and paid; amounts in wei."""
 
     contract: Address

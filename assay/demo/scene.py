@@ -27,7 +27,6 @@ from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Event, Logged
-from assay_ledger.deployment.vouchers import vouchers_place
 from assay_ledger.index.listeners import Once
 from assay_ledger.processes.children import stop
 from assay_ledger.processes.scratch import ScratchDir
@@ -38,7 +37,7 @@ from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, open_store
 
 if TYPE_CHECKING:
-    from assay.demo.measured import Asking
+    from assay.demo.measured import PaidReading
 
 POLL_S: Final = 0.05
 LOOK_EVERY_S: Final = 0.25
@@ -87,8 +86,10 @@ class DemoScene:
     started: float = field(default_factory=time.monotonic)
     addresses: dict[str, Address] = field(default_factory=dict)
     """Of every key by its name."""
+    names: dict[Address, str] = field(default_factory=dict)
+    """As lines call who does something."""
     revenue_paid: int = 0
-    asking: Asking | None = None
+    asking: PaidReading | None = None
     """What was asked of the model, once it is."""
     _run: Run | None = None
     _index: RunIndex | None = None
@@ -141,9 +142,8 @@ class DemoScene:
         self.stage.name_run(address)
         self._run = Run(Chain(self.node.url), Address(bytes.fromhex(address[2:])))
         self._money = Money(self._run)
-        names = {address: name for name, address in self.addresses.items()}
-        names[vouchers_place(self._run.address)] = "the contract of vouchers"
-        lines = RunLines(names, self._run.currency_of, self._run.charter.token)
+        self.names.update({address: name for name, address in self.addresses.items()})
+        lines = RunLines(self.names, self._run.currency_of, self._run.charter.token)
 
         def book(_contract: str, found: Logged[Event]) -> None:
             self.money.on_event(found.event)

@@ -9,6 +9,8 @@ from tools.recompute.chain import Page
 
 MEASURED = {"cpu_seconds", "wall_seconds", "decentralization_multiplier", "peak_pss_bytes"}
 GIVEN = {"run", "rpc_url", "store"}
+ANSWERED = {"inference"}
+"""What a gateway answered, which is not on the chain; what it pays to the owners is in their revenue."""
 LOSS_TOLERANCE = 1e-4
 """Nats: sums of a different order on another machine."""
 
@@ -20,7 +22,7 @@ def differences(document: Page, fields: Page) -> list[str]:
         if name not in document:
             continue
         found += list(_compare(name, document[name], value))
-    unknown = document.keys() - fields.keys() - MEASURED - GIVEN - {"cheats"}
+    unknown = document.keys() - fields.keys() - MEASURED - GIVEN - ANSWERED - {"cheats"}
     found += [f"{name} cannot be recomputed" for name in sorted(unknown)]
     return found + _cheats(document)
 

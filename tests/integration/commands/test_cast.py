@@ -130,6 +130,7 @@ def said(**changes: Any) -> str:
         "disputes": [],
         "fined": {},
         "claimed": {ADA: 5 * 10**18},
+        "inference": None,
         "conservation_difference": 0,
         "cpu_seconds": {"training": 7.0},
         "wall_seconds": 60.0,

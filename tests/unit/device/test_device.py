@@ -17,8 +17,10 @@ NEEDED_ELSEWHERE = {
     "assay.bench.imagined_run": "eth_abi",
     "assay.bench.index": "eth_abi",
     "assay.bench.index_events": "eth_abi",
-    "assay.bench.multiplier": "eth_utils",
+    "assay.bench.multiplier": "requests",
+    "assay.bench.packing": "numpy",
     "assay.bench.plot": "numpy",
+    "assay.bench.serving": "requests",
     "assay.bench.vouchers": "eth_account",
 }
 """What needs the contracts, a chain or a picture, and the first package that it misses."""
