@@ -23,6 +23,10 @@ def tool() -> ModuleType:
     return module
 
 
+def test_the_project_says_one_version(tool: ModuleType) -> None:
+    assert tool.version_of((ROOT / "pyproject.toml").read_text(), (ROOT / "CHANGELOG.md").read_text())
+
+
 def project(version: str) -> str:
     return f'[project]\nname = "assay"\nversion = "{version}"\n'
 
