@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -14,6 +14,9 @@ from assay.inference.gateway.app import GatewayTerms, make_app
 from assay.inference.gateway.batcher import TextBatch
 from assay.inference.rows import rows_of
 from assay.protocol.errors import UnavailableError
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 CONNECTIONS: Final = 512
 """Connections at once; one more is closed."""
@@ -36,15 +39,10 @@ def serve(
     serve_batch(terms, TextBatch(rows_of(terms.model, rows), waiting), listener, ready=ready)
 
 
-def serve_batch(
-    terms: GatewayTerms, batch: TextBatch, listener: socket.socket, *, ready: Callable[[], None] = lambda: None
-) -> None:
-    """The same with a batch that is there, and that ends with it.
-
-    Raises UnavailableError (GatewayFailed) once the batch failed, so that whoever looks after the process restarts it.
-    """
-    config = uvicorn.Config(
-        make_app(terms, batch),
+def server_config(app: ASGIApp) -> uvicorn.Config:
+    """How gateways and relays listen: bounded, patient, and without a word of their own."""
+    return uvicorn.Config(
+        app,
         http=Patient,
         ws="none",
         proxy_headers=False,
@@ -54,6 +52,16 @@ def serve_batch(
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=ENDING_S,
     )
+
+
+def serve_batch(
+    terms: GatewayTerms, batch: TextBatch, listener: socket.socket, *, ready: Callable[[], None] = lambda: None
+) -> None:
+    """The same with a batch that is there, and that ends with it.
+
+    Raises UnavailableError (GatewayFailed) once the batch failed, so that whoever looks after the process restarts it.
+    """
+    config = server_config(make_app(terms, batch))
     try:
         listener.listen()
         ready()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from assay.inference.gateway.server import ENDING_S, IDLE_S, Patient
+from assay.inference.gateway.server import server_config
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -16,17 +16,7 @@ if TYPE_CHECKING:
 
 def serve_relay(app: ASGIApp, listener: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:
     """Answers until SIGINT or SIGTERM. ready: told before the first."""
-    config = uvicorn.Config(
-        app,
-        http=Patient,
-        ws="none",
-        proxy_headers=False,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        timeout_keep_alive=IDLE_S,
-        timeout_graceful_shutdown=ENDING_S,
-    )
+    config = server_config(app)
     listener.listen()
     ready()
     uvicorn.Server(config).run([listener])
