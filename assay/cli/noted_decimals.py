@@ -10,9 +10,27 @@ import json
 from pathlib import Path
 from typing import Final
 
-from assay.protocol.types import Address
+from assay.amounts import SMALLEST, Currency, is_in_wei
+from assay.protocol.errors import RejectedError
+from assay.protocol.types import Address, Wei
 
 FILE: Final = "token.json"
+
+
+def parse_as_noted(folder: Path, token: Address, money: Currency, text: str) -> Wei:
+    """An amount by the decimals of its first reading in this folder. Raises UsageError (AmountInvalid, AmountUnclear),
+    RejectedError (TokenChanged): a price or a bound is then nobody's word, except in the smallest unit.
+    """
+    if is_in_wei(text) or money.decimals is None:
+        return money.parse(text)
+    first = noted_decimals(folder, token, money.decimals)
+    if first != money.decimals:
+        raise RejectedError(
+            f"The token 0x{token.hex()} says {money.decimals} decimals, and said {first} before.",
+            code="TokenChanged",
+            remedy=f"Give the amount in its smallest unit, as --json shows amounts: 12500000{SMALLEST}.",
+        )
+    return money.parse(text)
 
 
 def noted_decimals(folder: Path, token: Address, now: int) -> int:

@@ -9,6 +9,7 @@ import typer
 
 from assay.cli.asked_model import ModelOption, TierOption, asked_model
 from assay.cli.common import check_money, check_run_code, open_round_run, parse_address, print_json, talk, unlock_key
+from assay.cli.noted_decimals import parse_as_noted
 from assay.cli.options import KEY, RUN, JsonOption, typed_amount, with_settings
 from assay.cli.paying import contract_of, token_of
 from assay.protocol.errors import RejectedError, UsageError
@@ -76,11 +77,12 @@ def relay(
         _check_terms(the_run, found, named)
         check_money(the_run, found.till.token)
         money = the_run.currency_of(found.till.token)
-        limit = money.parse(most)
         contract, _ = contract_of(the_run, "0x" + found.till.domain.contract.hex())
         deposit = the_run.chain.ask(contract.deposit_of(keys.address, named, found.till.token))
         place = PursePlace(found.till.domain, named, found.till.token)
         folder = purse or actors_dir().parent / "purses"
+        # Attack: a token that says more decimals at the next start, and has a million times as much signed for.
+        limit = parse_as_noted(folder / found.till.token.hex(), found.till.token, money, most)
         kept = Purse(folder, keys, place, deposit.redeemed, limit)
         try:
             answers = PaidAnswers(upstream, found, kept, named, own, verify_ppm)

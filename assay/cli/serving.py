@@ -18,6 +18,7 @@ from assay.cli.asked_model import (
     check_source,
 )
 from assay.cli.common import print_json, talk, unlock_key
+from assay.cli.noted_decimals import parse_as_noted
 from assay.cli.options import KEY, STORED_RUN, DeviceOption, JsonOption, typed_amount, with_settings
 from assay.cli.paying import ContractOption, TokenOption, contract_of, token_of
 from assay.protocol.errors import UsageError
@@ -138,7 +139,8 @@ def _till(
     of = token_of(the_run, token)
     check_money(the_run, of)
     money = the_run.currency_of(of)
-    wei = money.parse(price)
+    # Attack: a token that says more decimals at the next start, and has every answer sold for a millionth.
+    wei = parse_as_noted(folder, of, money, price)
     domain = VoucherDomain(the_run.chain.chain_id, vouchers.address)
     kept = KeptVouchers(folder, domain, keys.address)
     stack.callback(kept.close)

@@ -64,7 +64,7 @@ class PaidReading:
         return self.deposited - self.paid
 
     def document(self, run: Run) -> dict[str, Any]:
-        """What `assay demo --json` says of it. The difference is what the contract keeps, or somebody made or lost."""
+        """What `assay demo --json` says of it; the difference is what was made or lost, by what the contract holds."""
         held = run.chain.ask(TokenContract(run.charter.token).balance_of(self.contract))
         return {
             "answers": len(self.texts),
