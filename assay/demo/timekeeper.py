@@ -24,6 +24,7 @@ from assay_ledger.agents.heartbeat import (
 )
 from assay_ledger.chain.client import Chain
 from assay_ledger.store.blobs import SlotStore
+from assay_ledger.store.errors import StoreSilent
 
 STRANGER_LIMIT_S: Final = 60.0
 """A stranger's actor that stays busy at one head is waited for at most this long; the runner's own children always."""
@@ -54,9 +55,14 @@ class Timekeeper:
         """Whether, at the last tick, an actor that lives and is waited for was busy."""
 
     def tick(self) -> int | None:
-        """Moves time if that is due; returns the new chain time."""
+        """Moves time if that is due; returns the new chain time. Raises StoreUnreachable, not where it is slow."""
         head = self._chain.head()
-        self.beats = beats = read_heartbeats(self._slots, self._run, self._own.union(self._participants()))
+        try:
+            beats = read_heartbeats(self._slots, self._run, self._own.union(self._participants()))
+        except StoreSilent:
+            # A machine that stood still for seconds: whoever was not heard may be busy, so time waits.
+            return None
+        self.beats = beats
         living = self._pulse.alive(beats)
         waited = [beat for beat in living.values() if not self._given_up(beat, head.number)]
         self.is_anyone_busy = any(beat.activity is Activity.BUSY for beat in waited)

@@ -73,6 +73,15 @@ class Channel:
             dist.broadcast(data, LEADER, group=self._group)
         return data.numpy().tobytes()
 
+    def close(self) -> None:
+        """Ends this rank's connections, to whatever ranks, and waits for their threads; nothing is exchanged any more.
+
+        A thread of Gloo's lets go of a message only after it was exchanged. Where the interpreter is torn down by then,
+        that aborts a process that has ended well, and torchrun calls all of them failed.
+        """
+        dist.destroy_process_group()
+        del self._group  # with its last reference a group waits for its threads
+
 
 class Ranks:
     """The executors of one rank, by program, and the channel to the others."""
@@ -151,6 +160,7 @@ class RankedCompute(TorchCompute):
             self.ranks.channel.send(b"")
         except RuntimeError:
             return
+        self.ranks.channel.close()
 
 
 class _Listener:
@@ -185,6 +195,7 @@ def serve(ranks: Ranks) -> int:
             count += 1
     except RuntimeError as error:
         raise RanksLost(f"The leader, or a rank beside this one, is lost ({_first_line(error)}).") from error
+    ranks.channel.close()
     return count
 
 

@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import sys
+from pathlib import Path
 
 import torch
 
@@ -48,20 +49,27 @@ def main() -> None:
     try:
         if mine.rank:
             follow(mine)
-            return
-        with leading(mine) as compute:
-            assert isinstance(compute, RankedCompute)
-            print(json.dumps(_lead(compute, runs, steps)), flush=True)
-            if fails == "leaves":
-                _leave(compute, steps)
+        else:
+            trained = work()  # before: once its compiler is loaded with ranks there, torch holds on to their threads
+            with leading(mine) as compute:
+                assert isinstance(compute, RankedCompute)
+                print(json.dumps(_lead(compute, trained, runs, steps)), flush=True)
+                if fails == "leaves":
+                    _leave(compute, steps)
+        # A thread that lets go of its last message while the interpreter is torn down aborts what has ended well.
+        print(f"rank {mine.rank}: {_threads_of_gloo()} threads of Gloo's", flush=True)
     except AssayError as error:
         print(error.code, flush=True)
         sys.stdout.flush()
         os._exit(7)
 
 
-def _lead(compute: RankedCompute, runs: int, steps: int) -> dict[str, object]:
-    program, lists = work()
+def _threads_of_gloo() -> int:
+    return sum("gloo" in (task / "comm").read_text() for task in Path("/proc/self/task").iterdir())
+
+
+def _lead(compute: RankedCompute, trained: tuple[Program, ListBytes], runs: int, steps: int) -> dict[str, object]:
+    program, lists = trained
     told: list[int] = []
 
     def fails(step: int) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 
 import torch
+import torch._dynamo  # before ranks meet: loaded later, it holds on to threads that abort a process at its end
 import torch.distributed as dist
 from torch import Tensor, nn
 

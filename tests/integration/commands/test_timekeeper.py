@@ -11,6 +11,7 @@ from eth_account import Account
 
 from assay.demo.timekeeper import STRANGER_LIMIT_S, Timekeeper
 from assay.protocol.types import Address
+from assay_ledger.agents import heartbeat
 from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Activity, HeartbeatWriter, read_heartbeats
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Anvil
@@ -88,6 +89,19 @@ def test_a_stranger_that_stays_busy_is_waited_for_and_then_given_up(world: Timek
     other.report(head.number, Activity.BUSY, None, "train on")
     assert keeper.tick() == head.timestamp + 900
     assert not keeper.is_anyone_busy
+
+
+def test_time_waits_where_heartbeats_could_not_be_read_in_time(
+    world: TimekeeperWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper, heartbeat_writer = world.keeper(), world.heartbeat_writer(OWN)
+    head = world.chain.head()
+    heartbeat_writer.report(head.number, Activity.IDLE, head.timestamp + 900)
+    with monkeypatch.context() as slow:
+        slow.setattr(heartbeat, "READ_S", 0.0)  # as on a machine that stood still for longer
+        assert keeper.tick() is None
+    assert world.chain.head() == head
+    assert keeper.tick() == head.timestamp + 900
 
 
 def test_a_silent_stranger_holds_nobody_up_but_a_silent_child_does(world: TimekeeperWorld) -> None:

@@ -97,11 +97,17 @@ def check(out: str) -> None:
     assert leader["exchanges"] == 2 * (2 * RUNS) * STEPS
 
 
+def check_left(out: str) -> None:
+    """Both ranks ended their connections, and what works on them, before their processes ended."""
+    assert all(f"rank {rank}: 0 threads of Gloo's" in out for rank in range(2)), out
+
+
 def test_ranks_of_one_machine_train_with_the_bits_of_one_process() -> None:
     expected()  # captured once, for all
     code, out = said(start("--standalone", "--nproc-per-node", "2"))
-    assert code == 0
+    assert code == 0, out
     check(out)
+    check_left(out)
     assert f"rank 1 of 2: rank 0 has ended; computed {2 * RUNS} times with it" in out
 
 
@@ -110,7 +116,7 @@ def test_ranks_of_two_machines_train_with_the_bits_of_one_process() -> None:
     meeting = ["--master-addr", "127.0.0.1", "--master-port", str(free_port())]
     machines = [start("--nnodes", "2", "--nproc-per-node", "1", "--node-rank", str(n), *meeting) for n in range(2)]
     ends = [said(machine) for machine in machines]
-    assert [code for code, _ in ends] == [0, 0]
+    assert [code for code, _ in ends] == [0, 0], ends
     check(ends[0][1] + ends[1][1])
 
 
@@ -129,7 +135,7 @@ def test_torchrun_starts_ranks_again_where_it_may() -> None:
     """Its store holds the addresses of those that died."""
     expected()
     code, out = said(start("--standalone", "--nproc-per-node", "2", "--max-restarts", "1", fails="1"))
-    assert code == 0
+    assert code == 0, out
     check(out)
 
 
@@ -149,10 +155,15 @@ class ChannelToNobody:
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
+        self.is_closed = False
 
     def send(self, message: bytes) -> None:
         """See Channel."""
         self.sent.append(message)
+
+    def close(self) -> None:
+        """See Channel."""
+        self.is_closed = True
 
 
 @dataclass
@@ -195,7 +206,7 @@ def test_what_telling_of_steps_raises_is_raised_when_the_ranks_are_done(error: E
     assert done == 2 * STEPS, "the other ranks would wait in the middle of their run"
     compute.run(program, lists, STEPS)
     compute.end()
-    assert [message == b"" for message in channel.sent] == [False, False, True]
+    assert [message == b"" for message in channel.sent] == [False, False, True] and channel.is_closed
 
 
 def test_ranks_that_a_leader_left_in_a_run_are_told_nothing_more() -> None:
@@ -206,7 +217,7 @@ def test_ranks_that_a_leader_left_in_a_run_are_told_nothing_more() -> None:
     with pytest.raises(RanksLost, match="earlier run"):
         compute.run(program, lists, STEPS)
     compute.end()
-    assert len(channel.sent) == 1
+    assert len(channel.sent) == 1 and not channel.is_closed
 
 
 def test_a_program_is_named_by_its_root_only_to_ranks_that_were_sent_it() -> None:
