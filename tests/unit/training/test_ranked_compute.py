@@ -122,12 +122,14 @@ def test_ranks_of_two_machines_train_with_the_bits_of_one_process() -> None:
 
 @pytest.mark.parametrize("rank", [pytest.param("0", marks=pytest.mark.long), "1"])
 def test_a_rank_that_dies_ends_the_others_at_once(rank: str) -> None:
-    """Nobody waits for ever, and nobody goes on with a part of the sums."""
+    """Nobody waits for ever, and nobody goes on with a part of the sums, also where no torchrun ends the others."""
     expected()
-    code, out = said(start("--standalone", "--nproc-per-node", "2", fails=rank))
-    assert code != 0
-    assert "root" not in out and "rank 0 has ended" not in out
-    assert "RanksLost" in out
+    port = free_port()
+    ranks = [bare_rank(number, port, rank) for number in range(2)]
+    ends = [said(one) for one in ranks]
+    assert [code for code, _ in ends] == [9 if rank == "0" else 7, 9 if rank == "1" else 7], ends
+    assert ends[1 - int(rank)][1].splitlines()[-1] == "RanksLost"
+    assert all("root" not in out and "rank 0 has ended" not in out for _, out in ends)
 
 
 @pytest.mark.long
