@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from assay.explorer.losses import Losses, wanted_points
 from assay.explorer.model_documents import model_document
 from assay.explorer.people import actor_document, member_document, money_document, stakes_of
 from assay.explorer.reader import RunReader
+from assay.explorer.revenue_documents import gateway_document, revenue_document, vouchers_document, week_document
 from assay.explorer.search import search
 from assay.explorer.story import story_document
 from assay.explorer.work_documents import (
@@ -55,6 +57,26 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
         with reader.reading():
             return model_document(reader)
 
+    @router.get("/revenue", summary="What one share earned in each week, in every token, and who paid it")
+    def revenue() -> dict[str, Any]:
+        with reader.reading():
+            return revenue_document(reader)
+
+    @router.get("/revenue/{week}", summary="What one share earned in a week, by payer and by gateway")
+    def week_(week: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.week(week)
+
+    @router.get("/vouchers", summary="The contract of vouchers: what it holds, and what it owes")
+    def vouchers() -> dict[str, Any]:
+        with reader.reading():
+            return vouchers_document(reader)
+
+    @router.get("/gateways/{address}", summary="A gateway: deposits, redemptions, what it is asked back")
+    def gateway(address: HexAddress) -> dict[str, Any]:
+        with reader.reading():
+            return get.gateway(address)
+
     @router.get("/rounds/{number}", summary="A round with everything that was done in it")
     def round_(number: PathNumber) -> dict[str, Any]:
         with reader.reading():
@@ -69,6 +91,11 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
     def generation(number: PathNumber) -> dict[str, Any]:
         with reader.reading():
             return get.generation(number)
+
+    @router.get("/generations/{number}/card", summary="The model card of a generation's weights")
+    def card_of(number: PathNumber) -> dict[str, Any]:
+        with reader.reading():
+            return get.card(number)
 
     @router.get("/tenures/{number}", summary="One holder's time in one seat")
     def tenure(number: PathNumber) -> dict[str, Any]:
@@ -164,6 +191,28 @@ class GetDocument:
         _there(number in generations(self._reader), f"No round leads to generation {number} yet.")
         return generation_document(self._reader, number)
 
+    def card(self, number: int) -> Document:
+        """The card of a generation's weights."""
+        _there(number in generations(self._reader), f"No round leads to generation {number} yet.")
+        try:
+            return model_document(self._reader, number)
+        except KeyError:
+            raise HTTPException(404, f"Generation {number} has no weights: no root of it has a majority.") from None
+
+    def week(self, number: int) -> Document:
+        """What shares earned in a week."""
+        found = week_document(self._reader, number)
+        _there(found is not None, f"No revenue streamed in week {number}.")
+        assert found is not None
+        return found
+
+    def gateway(self, address: str) -> Document:
+        """A gateway's."""
+        found = gateway_document(self._reader, address_in(address))
+        _there(found is not None, f"Nobody has deposited for a gateway {address}.")
+        assert found is not None
+        return found
+
     def tenure(self, number: int) -> Document:
         """A tenure's."""
         _there(number in self._reader.state.books.tenures.tenures, f"There is no tenure {number}.")
@@ -206,6 +255,13 @@ class GetDocument:
 def _there(is_there: bool, otherwise: str) -> None:
     if not is_there:
         raise HTTPException(404, otherwise)
+
+
+def address_in(text: str) -> Address:
+    """An address of a path. Raises HTTPException."""
+    if re.fullmatch("0x[0-9a-fA-F]{40}", text) is None:
+        raise HTTPException(404, "An address is 0x and 40 hex digits.")
+    return Address(bytes.fromhex(text[2:]))
 
 
 def _digest(name: str) -> Digest:

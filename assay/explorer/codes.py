@@ -47,6 +47,7 @@ STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
 
 _SPEAKERS: Final[dict[str, frozenset[str]]] = {
     **{name: frozenset({contract}) for name, contract in ROUND_CONTRACTS.items()},
+    "vouchers": frozenset({"Vouchers"}),
     "generations": frozenset({"Generations", "GroupedGenerations"}),
     "beacon": frozenset({"DrandSeed", "PrevrandaoSeed"}),
 }

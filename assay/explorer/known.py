@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.explorer.earnings import ShareEarnings, vouchers_of
 from assay.explorer.event_rows import ShownEvents
 from assay.explorer.money import Money
 from assay.explorer.names import EventNames, names_in
@@ -22,6 +23,7 @@ class KnownRun:
     def __init__(self, run: Run, version: int = 0) -> None:
         self.state = RunState.of(run.facts)
         self.money = Money(run)
+        self.earnings = ShareEarnings(run, vouchers_of(run))
         self.history = HistoryBooks(run)
         self.events = ShownEvents()
         self.names = EventNames()
@@ -37,6 +39,7 @@ class KnownRun:
         event, transaction = found.event, found.transaction
         fold(self.state, event, time, transaction)
         self.money.on_event(event)
+        self.earnings.on_event(contract, event, time)
         self.history.on_event(contract, found)
         made = self.shelves.on_event(event, self.state, transaction)
         number = self.events.add(contract, found, time)

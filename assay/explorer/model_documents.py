@@ -9,9 +9,9 @@ from assay.provenance.document import NO_STORE, ToldCard, card_document, unread_
 from assay.sponsor.cards import read_card
 
 
-def model_document(reader: RunReader) -> Document:
-    """Of the newest generation that stands."""
-    return card_document(reader.view, reader.known.history, _told(reader))
+def model_document(reader: RunReader, generation: int | None = None) -> Document:
+    """Of a generation's weights, the newest that stands unless given. Raises KeyError for one that has none."""
+    return card_document(reader.view, reader.known.history, _told(reader), generation)
 
 
 def _told(reader: RunReader) -> ToldCard:

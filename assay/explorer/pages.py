@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import HTTPException, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 from fastapi.templating import Jinja2Templates
 
-from assay.explorer.api import GetDocument
+from assay.explorer.api import GetDocument, address_in
 from assay.explorer.api_parts import PathNumber, losses_document, page_of
 from assay.explorer.audit_documents import accusation_document, epoch_line, finding_document
 from assay.explorer.chart import NARROW, WIDE, loss_chart
@@ -21,6 +21,7 @@ from assay.explorer.model_documents import model_document
 from assay.explorer.page_parts import ROWS, PageParts
 from assay.explorer.people import actor_document, actors, member_document, money_document, stakes_of
 from assay.explorer.reader import RunReader
+from assay.explorer.revenue_documents import revenue_document, till_document, vouchers_document
 from assay.explorer.search import events_naming
 from assay.explorer.story import story_document
 from assay.explorer.tables import TABLES
@@ -33,7 +34,7 @@ from assay.explorer.work_documents import (
     work_document,
 )
 from assay.protocol.errors import UnavailableError
-from assay.protocol.types import Address, Digest, Round, Seat
+from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.waiting import waits
 
 NEWEST = 12
@@ -57,10 +58,15 @@ class Pages(PageParts):
             "/": self.index,
             "/run": self.run,
             "/money": self.money,
+            "/revenue": self.revenue,
+            "/revenue/{week}": self.week,
+            "/gateways": self.gateways,
+            "/gateways/{address}": self.gateway,
             "/card": self.card,
             "/rounds/{number}": self.round,
             "/commitments/{number}/{seat}": self.commitment,
             "/generations/{number}": self.generation,
+            "/generations/{number}/card": self.card_of,
             "/tenures/{number}": self.tenure,
             "/tickets/{number}": self.ticket,
             "/epochs/{number}": self.epoch,
@@ -118,6 +124,34 @@ class Pages(PageParts):
         """The model card."""
         with self._reader.reading() as reader:
             return self._page(request, "card.html", card=model_document(reader), shown=ROWS)
+
+    def card_of(self, request: Request, number: PathNumber) -> HTMLResponse:
+        """The model card of one generation."""
+        with self._reader.reading():
+            return self._page(request, "card.html", card=self._get.card(number), shown=ROWS)
+
+    def revenue(self, request: Request) -> HTMLResponse:
+        """What one share earned, week by week."""
+        with self._reader.reading() as reader:
+            return self._page(request, "revenue.html", revenue=revenue_document(reader), shown=ROWS)
+
+    def week(self, request: Request, week: PathNumber) -> HTMLResponse:
+        """What one share earned in a week, by payer and by gateway."""
+        with self._reader.reading():
+            return self._page(request, "week.html", week=self._get.week(week), shown=ROWS)
+
+    def gateways(self, request: Request) -> HTMLResponse:
+        """Who serves the model for pay, and what the contract of vouchers holds."""
+        with self._reader.reading() as reader:
+            tills = sorted(reader.earnings.gateways.tills, key=lambda till: -till.redeemed)
+            shown = [till_document(till) for till in tills[:ROWS]]
+            vouchers = vouchers_document(reader)
+            return self._page(request, "gateways.html", vouchers=vouchers, tills=shown, more=len(tills) - len(shown))
+
+    def gateway(self, request: Request, address: str) -> HTMLResponse:
+        """One gateway, and its payers."""
+        with self._reader.reading():
+            return self._page(request, "gateway.html", g=self._get.gateway(address), shown=ROWS)
 
     def round(self, request: Request, number: PathNumber) -> HTMLResponse:
         """One round."""
@@ -223,12 +257,7 @@ class Pages(PageParts):
     def actor(self, request: Request, address: str) -> HTMLResponse:
         """One address."""
         with self._reader.reading() as reader:
-            try:
-                who = Address(bytes.fromhex(address.removeprefix("0x")))
-            except ValueError:
-                who = Address(b"")
-            if len(who) != 20:
-                raise HTTPException(404, "An address is 0x and 40 hex digits.")
+            who = address_in(address)
             mine = events_naming(reader, who.hex())
             return self._page(
                 request,

@@ -10,6 +10,7 @@ from assay.explorer.audit_documents import accusation_document, finding_document
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.games import game_document
 from assay.explorer.reader import RunReader
+from assay.explorer.revenue_documents import account_document
 from assay.explorer.work_documents import tenure_document, work_document
 from assay.protocol.rounds.ids import tenure_lock
 from assay.protocol.rounds.ticket_types import ticket_lock
@@ -44,6 +45,10 @@ def roles_of(reader: RunReader, who: Address) -> list[str]:
         found.append("sponsor")
     elif who in state.money.funded:
         found.append("funder")
+    if who in reader.earnings.gateways.tills_of:
+        found.append("gateway")
+    if who in reader.earnings.gateways.accounts_of:
+        found.append("payer")
     if not found and any(who == game.challenger for game in reader.shelves.games_of.get(who, ())):
         found.append("challenger")
     return found or (["owner"] if reader.money.of(who).shares else [])
@@ -93,6 +98,7 @@ def member_document(reader: RunReader, who: Address) -> Document:
         "convictions": [game_document(reader, game) for game in lost],
         "grants": [grant_document(name, grant) for name, grant in vesting[-LATEST:]],
         "locks": len(reader.money.locks_of(who)),
+        "deposits": [account_document(one) for one in reader.earnings.gateways.accounts_of[who][-LATEST:]],
     }
 
 

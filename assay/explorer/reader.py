@@ -21,6 +21,7 @@ from web3.types import LogReceipt
 from assay.bundle.document import Bundle
 from assay.bundle.export import gather
 from assay.bundle.replay import ReplayedDispute, replay
+from assay.explorer.earnings import ShareEarnings
 from assay.explorer.event_rows import EventRow as EventRow
 from assay.explorer.event_rows import ShownEvents
 from assay.explorer.known import KnownRun
@@ -35,6 +36,7 @@ from assay.protocol.types import Address
 from assay_ledger.chain.client import Head
 from assay_ledger.contract import Event, Logged
 from assay_ledger.deployment.code import RunCode, code_of
+from assay_ledger.deployment.vouchers import followed_contracts
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.counted import left_out_of
 from assay_ledger.rounds.index import KeepsEvents, RunIndex
@@ -209,6 +211,11 @@ class RunReader:
         return self._known.money
 
     @property
+    def earnings(self) -> ShareEarnings:
+        """What shares earned, and who paid at which gateway."""
+        return self._known.earnings
+
+    @property
     def events(self) -> ShownEvents:
         """Every event, in the order of the chain."""
         return self._known.events
@@ -272,7 +279,7 @@ class _PatientIndex(RunIndex):
         self._reader = reader
         self._told: list[tuple[str, Logged[Event], int]] = []
         self._time = 0
-        super().__init__(run, [self._on_event], run.all_contracts(), keeps=keeps)
+        super().__init__(run, [self._on_event], followed_contracts(run), keeps=keeps)
 
     def begin(self) -> None:
         """See Follower."""

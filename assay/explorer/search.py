@@ -106,6 +106,8 @@ def _of_run(reader: RunReader) -> Iterator[tuple[str, Hit]]:
     run, charter = reader.run, reader.run.charter
     for title, contract in run.all_contracts().items():
         yield contract.address.hex(), Hit("/run", f"the run's {title} contract")
+    if reader.earnings.vouchers is not None:
+        yield reader.earnings.vouchers.hex(), Hit("/gateways", "the run's contract of vouchers")
     yield run.address.hex(), Hit("/run", "the run's charter")
     yield run.run_id.hex(), Hit("/run", "the run's identity")
     for title, program in charter.programs.items():

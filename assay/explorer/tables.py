@@ -16,6 +16,7 @@ from assay.explorer.documents import Document
 from assay.explorer.games import game_document
 from assay.explorer.people import actor_document
 from assay.explorer.reader import RunReader
+from assay.explorer.revenue_documents import account_document, till_document
 from assay.explorer.work_documents import generation_document, generations, round_document, tenure_document
 from assay.explorer.work_documents import work_document as commitment_document
 from assay.protocol.rounds.ticket_types import TicketId
@@ -54,6 +55,12 @@ TABLES: Final[dict[str, ListedTable]] = {
         lambda r: len(r.shelves.accusations), lambda r, k: accusation_document(r, r.shelves.accusations[k])
     ),
     "games": ListedTable(lambda r: len(r.shelves.games), lambda r, k: game_document(r, r.shelves.games[k])),
+    "gateways": ListedTable(
+        lambda r: len(r.earnings.gateways.tills), lambda r, k: till_document(r.earnings.gateways.tills[k])
+    ),
+    "deposits": ListedTable(
+        lambda r: len(r.earnings.gateways.accounts), lambda r, k: account_document(r.earnings.gateways.accounts[k])
+    ),
     "actors": ListedTable(lambda r: len(r.money.people), lambda r, k: actor_document(r, r.money.people[k])),
     "events": ListedTable(lambda r: len(r.events), lambda r, k: asdict(r.events[k])),
 }

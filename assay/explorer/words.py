@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from assay.amounts import SHARES, Currency
+from assay.amounts import SHARES, SMALLEST, Currency
 from assay.protocol.types import Address
 
 
@@ -22,6 +22,10 @@ class AmountWords:
             "amount": self.amount,
             "exact": self.exact,
             "argument": self.argument,
+            "money": self.money,
+            "about_money": self.about_money,
+            "per_share": self.per_share,
+            "per_share_exactly": self.per_share_exactly,
             "shares": shares,
             "shares_exactly": shares_exactly,
         }
@@ -34,6 +38,32 @@ class AmountWords:
         """An amount of tokens to the last unit."""
         return self._money.show(int(wei))
 
+    def money(self, wei: str | int, token: str) -> str:
+        """An amount of the token of an address, to the last unit."""
+        return self._of(token).show(int(wei))
+
+    def about_money(self, wei: str | int, token: str) -> str:
+        """The same for reading."""
+        return self._of(token).about(int(wei)).replace(",", " ")
+
+    def per_share(self, atto: str | int, token: str) -> str:
+        """What one share earned in a token, in 10^-18 of its smallest unit, for reading."""
+        return self._atto(token).about(int(atto)).replace(",", " ") + self._smallest(token)
+
+    def per_share_exactly(self, atto: str | int, token: str) -> str:
+        """The same to the last digit."""
+        return self._atto(token).show(int(atto)) + self._smallest(token)
+
+    def _of(self, token: str) -> Currency:
+        return self._currency_of(Address(bytes.fromhex(token[2:])))
+
+    def _atto(self, token: str) -> Currency:
+        # Of a token that does not say its decimals whole ones are its smallest units.
+        return Currency((self._of(token).decimals or 0) + ATTO_DECIMALS)
+
+    def _smallest(self, token: str) -> str:
+        return "" if self._of(token).is_known else SMALLEST
+
     def argument(self, value: str | int, name: str, contract: str, token: str | None = None) -> str:
         """An event's argument: amounts with their unit, times as dates, anything else as it is.
 
@@ -42,7 +72,7 @@ class AmountWords:
         if name in AMOUNTS and contract == "grants":
             return f"{shares_exactly(value)} shares"
         if name in AMOUNTS:
-            money = self._money if token is None else self._currency_of(Address(bytes.fromhex(token[2:])))
+            money = self._money if token is None else self._of(token)
             return f"{money.show(int(value))} tokens"
         if name == "shares":
             return shares_exactly(value)
@@ -90,7 +120,13 @@ def span(seconds: int) -> str:
     return sign + (" ".join(parts[:2]) or "0 s")
 
 
-AMOUNTS: Final = frozenset({"amount", "bounty", "burned", "fine", "funded", "left", "pay", "reserved", "unearned"})
+ATTO_DECIMALS: Final = 18
+"""Of what a share earns, under the token's own."""
+
+AMOUNTS: Final = frozenset(
+    {"amount", "bounty", "burned", "fine", "funded", "left", "paid", "pay", "redeemed", "reserved", "taken", "toOwners"}
+    | {"unearned"}
+)
 TIMES: Final = frozenset({"deadline", "from", "maskAt", "notBefore", "rescueUntil", "until", "vestsAt"})
 EARLIEST: Final = 10**9
 """Below it a number is no time: terms of seats begin and end with rounds."""

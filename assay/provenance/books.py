@@ -10,6 +10,7 @@ from assay_ledger.bindings import grants, payments, shares, tickets
 from assay_ledger.bindings.generations import RootBacked, RootOpened
 from assay_ledger.bindings.grouped_generations import NodeOpened
 from assay_ledger.contract import Event, Logged
+from assay_ledger.deployment.vouchers import VOUCHERS_NAME, followed_contracts
 from assay_ledger.rounds.index import ReadsEvents, RunIndex
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
@@ -38,6 +39,8 @@ class HistoryBooks:
 
     def on_event(self, contract: str, found: Logged[Event]) -> None:
         """Books one event. See Listener."""
+        if contract == VOUCHERS_NAME:
+            return  # it stands beside the run: a card says nothing of who pays for answers
         self.last_block = max(self.last_block, found.block)
         match found.event:
             case RootOpened() | NodeOpened() | RootBacked():
@@ -70,7 +73,8 @@ def history_of(run: Run, keeps: ReadsEvents | None = None) -> tuple[RunView, His
     from assay.protocol.run.claims import NO_ADDRESS
 
     books = HistoryBooks(run)
-    index = RunIndex(run, [books.on_event], run.all_contracts(), books.clear, keeps)
+    # Rows that an explorer keeps are of these.
+    index = RunIndex(run, [books.on_event], followed_contracts(run), books.clear, keeps)
     try:
         return RunView(run.charter, run.facts, NO_ADDRESS, index.sync()), books
     finally:

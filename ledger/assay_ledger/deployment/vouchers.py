@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from eth_abi.abi import encode
 
-from assay.protocol.errors import AssayError, RejectedError
+from assay.protocol.errors import AssayError, ConfigError, RejectedError
 from assay.protocol.types import Address
 from assay_ledger.bindings.vouchers import VouchersContract
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.client import Chain
+from assay_ledger.contract import Contract
 from assay_ledger.deployment.code import UnknownCode
 from assay_ledger.deployment.deploy import create2
 from assay_ledger.deployment.places import create2_address
@@ -46,6 +47,23 @@ def vouchers_code(charter: Address, terms: VoucherTerms = TERMS) -> bytes:
 def vouchers_place(charter: Address, terms: VoucherTerms = TERMS) -> Address:
     """Where the contract of these terms is, or will be."""
     return create2_address(vouchers_code(charter, terms))
+
+
+VOUCHERS_NAME: Final = "vouchers"
+"""What the contract is called among those that a watcher of the run follows."""
+
+
+def followed_contracts(run: Run) -> dict[str, Contract]:
+    """The run's contracts and its usual contract of vouchers, for whoever shows who paid whom.
+
+    It may not exist yet: then it has no events, and none that another contract can make for it. Where this release is
+    not compiled nobody can say where it is, and it is left out.
+    """
+    try:
+        at = vouchers_place(run.address)
+    except ConfigError:
+        return run.all_contracts()
+    return {**run.all_contracts(), VOUCHERS_NAME: VouchersContract(at)}
 
 
 def deploy_vouchers(
