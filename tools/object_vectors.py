@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterator
+from hashlib import sha256
 
 from assay.protocol.digests import digest_list_hash
 from assay.protocol.trees.tensors import TensorSpec
@@ -25,6 +27,7 @@ def cases() -> Iterator[dict[str, object]]:
     yield from _marks()
     yield from _lists()
     yield from _manifests()
+    yield from _packed()
 
 
 def _marks() -> Iterator[dict[str, object]]:
@@ -91,3 +94,63 @@ def _manifests() -> Iterator[dict[str, object]]:
         ("a root twice", good[:64] + good),
     ):
         yield {"kind": "manifest", "rule": "STO-16", "what": what, "entries": 0, "bytes": data.hex()}
+
+
+def _packed() -> Iterator[dict[str, object]]:
+    """Of the 24 bytes of six floats. Streams are made of zeros, which any zlib packs to the same bytes."""
+    data, limit = bytes(range(24)), 24
+    planes = [_plane(0, data[k::4]) for k in range(4)]
+    words = [int.from_bytes(data[k : k + 4], "little") for k in range(0, 24, 4)]
+    low = b"".join(((x << 1 | x >> 31) & 0xFFFFFFFF).to_bytes(4, "little") for x in words)
+    zeros, stream = bytes(24), zlib.compress(bytes(24))
+
+    def case(rule: str | None, what: str, packed: bytes, of: bytes = data, most: int = limit) -> dict[str, object]:
+        digest = sha256(of).hexdigest()
+        return {"kind": "packed", "rule": rule, "what": what, "digest": digest, "limit": most, "bytes": packed.hex()}
+
+    yield case(None, "a run of one byte", _head(24, _run(1, 24, _plane(0, data))))
+    yield case(None, "a run of four bytes", _head(24, _run(4, 6, *planes)))
+    yield case(None, "the same, turned", _head(24, _run(4, 6, *(_plane(0, low[k::4]) for k in range(4)), turned=1)))
+    long, short = (_plane(0, data[k:16:8]) for k in range(8)), (_plane(0, data[k::2]) for k in (16, 17))
+    yield case(None, "two runs", _head(24, _run(8, 2, *long), _run(2, 4, *short)))
+    yield case(None, "a stream", _head(24, _run(1, 24, _plane(1, stream))), zeros)
+    yield case(None, "the bytes themselves", data)
+    yield case("STO-2", "another object's", _head(24, _run(1, 24, _plane(0, data))), zeros)
+    yield case("STO-2", "another version", b"packed-2" + _head(24, _run(1, 24, _plane(0, data)))[8:])
+    for what, packed in (
+        ("no length", b"packed-1" + bytes(7)),
+        ("no run", _head(24)),
+        ("a width of 3", _head(24, _run(3, 8, *(_plane(0, data[k::3]) for k in range(3))))),
+        ("turned is 2", _head(24, _run(4, 6, *planes, turned=2))),
+        ("an empty run", _head(24, _run(1, 0, _plane(0, b"")), _run(4, 6, *planes))),
+        ("a run beyond the object", _head(24, _run(1, 25, _plane(0, data + b"x")))),
+        ("a method of 2", _head(24, _run(1, 24, _plane(2, data)))),
+        ("a plane that is too short", _head(24, _run(1, 24, _plane(0, data[:-1])))),
+        ("a plane that ends beyond the bytes", _head(24, _run(1, 24, _plane(0, data)[:-1]))),
+        ("no stream", _head(24, _run(1, 24, _plane(1, data)))),
+        ("a stream that is cut off", _head(24, _run(1, 24, _plane(1, stream[:-1])))),
+        ("a stream of a byte less", _head(24, _run(1, 24, _plane(1, zlib.compress(bytes(23)))))),
+        ("a stream of a byte more", _head(24, _run(1, 24, _plane(1, zlib.compress(bytes(25)))))),
+        ("a byte behind a stream", _head(24, _run(1, 24, _plane(1, stream + b"x")))),
+        ("a byte behind it all", _head(24, _run(1, 24, _plane(0, data)), b"x")),
+    ):
+        yield case("STO-20", what, packed, zeros if "stream" in what else data)
+    size = 8 * len(_head(0, _run(1, 0, _plane(1, zlib.compress(bytes(300))))))
+    assert len(zlib.compress(bytes(size))) == len(zlib.compress(bytes(300)))
+    good = _head(size, _run(1, size, _plane(1, zlib.compress(bytes(size)))))
+    more = _head(size + 1, _run(1, size + 1, _plane(1, zlib.compress(bytes(size + 1)))))
+    yield case(None, "eight times its bytes", good, bytes(size), size)
+    yield case("STO-21", "a byte more than eight times its bytes", more, bytes(size + 1), size + 1)
+    yield case("STO-21", "a byte more than its place allows", good, bytes(size), size - 1)
+
+
+def _head(size: int, *runs: bytes) -> bytes:
+    return b"".join([b"packed-1", size.to_bytes(8, "big"), *runs])
+
+
+def _run(width: int, count: int, *planes: bytes, turned: int = 0) -> bytes:
+    return b"".join([bytes([width, turned]), count.to_bytes(8, "big"), *planes])
+
+
+def _plane(method: int, data: bytes) -> bytes:
+    return bytes([method]) + len(data).to_bytes(8, "big") + data

@@ -6,6 +6,7 @@ The files rules.json and elements.json of tests/vectors; their fields are explai
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from typing import Any
 
 from assay.protocol.digests import digest_list_hash
@@ -21,7 +22,9 @@ from assay.protocol.program.wellformed import violations
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from assay_ledger.store import listfile
+from assay_ledger.store.errors import ObjectMismatch
 from assay_ledger.store.manifest import Manifest
+from assay_ledger.store.packing import unpacked
 
 Case = tuple[str, object, object]
 """Name, what came out, what is known."""
@@ -44,7 +47,7 @@ def rules(document: Any) -> Iterator[Case]:
     for case in document["openings"]:
         yield case["what"], _opened(case), case["words"] if case["rule"] is None else case["error"]
     for case in document["objects"]:
-        yield f"{case['kind']}: {case['what']}", _TAKES[case["kind"]](case), case["rule"] is None
+        yield f"{case['kind']}: {case['what']}", TAKES[case["kind"]](case), case["rule"] is None
 
 
 def elements(document: Any) -> Iterator[Case]:
@@ -124,4 +127,21 @@ def _is_manifest(case: Any) -> bool:
     return found == case["entries"] and (found > 0 or not data)
 
 
-_TAKES: dict[str, Callable[[Any], bool]] = {"marks": _is_marks, "list": _is_list, "manifest": _is_manifest}
+def _is_packed(case: Any) -> bool:
+    """Whether bytes are an object of at most so many bytes with this digest, as they are or packed."""
+    stored, limit = bytes.fromhex(case["bytes"]), int(case["limit"])
+    if sha256(stored).hexdigest() == case["digest"]:
+        return len(stored) <= limit
+    try:
+        data = unpacked(stored, limit)
+    except ObjectMismatch:
+        return False
+    return data is not None and sha256(data).hexdigest() == str(case["digest"])
+
+
+TAKES: dict[str, Callable[[Any], bool]] = {
+    "marks": _is_marks,
+    "list": _is_list,
+    "manifest": _is_manifest,
+    "packed": _is_packed,
+}

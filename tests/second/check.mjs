@@ -7,7 +7,7 @@ import { Malformed, decode, decodeFile, decodeHeader, head } from "./decode.mjs"
 import { combine, fold, headReads, start, term, termReads } from "./elements.mjs";
 import { hex, tensorRoot, unhex } from "./hash.mjs";
 import { F32, I32, finish, philox, q, toBytes } from "./numbers.mjs";
-import { isList, isMarks, manifestEntries } from "./objects.mjs";
+import { isList, isMarks, isObject, manifestEntries } from "./objects.mjs";
 import { Refused, load, openingOf, readOf } from "./openings.mjs";
 import { run } from "./run.mjs";
 import { evaluate } from "./scalar.mjs";
@@ -119,6 +119,7 @@ function rules(document) {
 const objects = {
   marks: ({ units, digest, bytes }) => isMarks(units, unhex(digest), unhex(bytes)),
   list: ({ specs, bytes }) => isList(specs, unhex(bytes)),
+  packed: ({ digest, limit, bytes }) => isObject(unhex(digest), limit, unhex(bytes)),
   manifest: ({ entries, bytes }) => entries === manifestEntries(unhex(bytes)) && (entries > 0 || bytes === ""),
 };
 

@@ -7,6 +7,7 @@ from hashlib import sha256
 from random import Random
 from typing import Any
 
+from assay.conformance import rules
 from assay.protocol.digests import digest_list_hash
 from assay.protocol.errors import UnavailableError
 from assay.protocol.trees.tensors import TensorSpec
@@ -15,6 +16,7 @@ from assay_ledger.store import listfile
 from assay_ledger.store.blobs import ObjectTooLarge
 from assay_ledger.store.manifest import Manifest
 from assay_ledger.store.objects import Objects
+from assay_ledger.store.packing import packed
 from tests.second.fuzzing import damaged
 
 
@@ -48,6 +50,18 @@ def _specs(rng: Random) -> list[TensorSpec]:
     return [TensorSpec(rng.choice(list(DType)), rng.choice(dims)) for _ in range(count)]
 
 
+def packed_object(rng: Random) -> dict[str, Any]:
+    """An object as it lies packed or nearly, its digest, and how long it may be."""
+    specs = _specs(rng)
+    made = [rng.randbytes(spec.nbytes) if rng.random() < 0.5 else bytes(spec.nbytes) for spec in specs]
+    file, runs = listfile.pack(specs, made), listfile.runs(specs)
+    data = packed(file, runs) or file
+    for _ in range(rng.choice((0, 0, 1))):
+        head = data[: rng.choice((16, 40, len(data)))]
+        data = damaged(head, rng) + data[len(head) :]
+    return {"digest": sha256(file).hexdigest(), "limit": len(file) - rng.choice((0, 0, 0, 1)), "bytes": data.hex()}
+
+
 def manifest_object(rng: Random) -> bytes:
     """Bytes that are a manifest or nearly."""
     digests = {Digest(rng.randbytes(32)): Digest(rng.randbytes(32)) for _ in range(rng.choice((0, 1, 2, 9)))}
@@ -73,7 +87,7 @@ class _OneObject:
     def __init__(self, data: bytes) -> None:
         self.put(data)
 
-    def put(self, data: bytes, name: str | None = None) -> Digest:
+    def put(self, data: bytes, name: str | None = None, packed: bytes | None = None) -> Digest:
         self._data, self._digest = data, Digest(sha256(data).digest())
         return self._digest
 
@@ -95,6 +109,11 @@ class _OneObject:
 def is_list(specs: list[TensorSpec], data: bytes) -> bool:
     """Whether bytes are laid out as the file of a list of these tensors."""
     return listfile.unpack(specs, data) is not None
+
+
+def is_packed(case: dict[str, Any]) -> bool:
+    """Whether bytes are an object of at most so many bytes with this digest, as they are or packed."""
+    return rules.TAKES["packed"](case)
 
 
 def list_document(specs: list[TensorSpec], data: bytes) -> dict[str, Any]:

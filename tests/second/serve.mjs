@@ -5,7 +5,7 @@ import {
   DOT, MAX, Malformed, RANK, ROWEXP, SCATTER_SUM, SUM, decode, decodeFile, decodeHeader, head,
 } from "./decode.mjs";
 import { H, hex, unhex } from "./hash.mjs";
-import { isList, isMarks, manifestEntries } from "./objects.mjs";
+import { isList, isMarks, isObject, manifestEntries } from "./objects.mjs";
 import { Refused, load, openingOf, readOf } from "./openings.mjs";
 import { elementOf, run } from "./run.mjs";
 import { broken as rulesBroken } from "./wellformed.mjs";
@@ -53,6 +53,7 @@ const kinds = {
   },
   moves: judgeMoves,
   marks: ({ units, digest, bytes }) => isMarks(units, unhex(digest), unhex(bytes)),
+  packed: ({ digest, limit, bytes }) => isObject(unhex(digest), limit, unhex(bytes)),
   manifests: (bytes) => manifestEntries(unhex(bytes)),
   lists: ({ specs, bytes }) => isList(specs, unhex(bytes)),
 };

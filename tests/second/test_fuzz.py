@@ -95,7 +95,7 @@ def files(second: Second, seed: str, count: int) -> int:
 
 
 def stored(second: Second, seed: str, count: int) -> int:
-    """Number of objects of a store of which both say the same: marks, lists, manifests."""
+    """Number of objects of a store of which both say the same: marks, lists, packed ones, manifests."""
     rngs = [Random(f"{seed} object {i}") for i in range(count)]
     marks = [objects.marks_object(rng) for rng in rngs]
     ours = [objects.is_marks(*each) for each in marks]
@@ -105,6 +105,10 @@ def stored(second: Second, seed: str, count: int) -> int:
     ours = [objects.is_list(specs, data) for specs, data in lists]
     assert ours == second.ask("lists", [objects.list_document(specs, data) for specs, data in lists])
     both_kinds(ours, lambda answer: not answer)
+    packed = [objects.packed_object(rng) for rng in rngs]
+    ours = [objects.is_packed(each) for each in packed]
+    assert ours == second.ask("packed", packed)
+
     manifests = [objects.manifest_object(rng) for rng in rngs]
     counts = [objects.entries(data) for data in manifests]
     assert counts == second.ask("manifests", [data.hex() for data in manifests])

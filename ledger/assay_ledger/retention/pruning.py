@@ -142,19 +142,20 @@ class _Pruning:
         """An object and the name that it was given; of what is not to go, neither."""
         path = object_path(digest)
         try:
-            data = None if digest in self._gone else self._store.get(digest, self._size(label))
+            found = None if digest in self._gone else self._store.get_sized(digest, self._size(label))
         except ObjectMissing:
-            data = None
+            found = None
         except UnavailableError:
             self._pruned.left.append(path)
             return
-        if data is not None:
+        if found is not None:
+            data, size = found
             if digest.hex() in guarded or not self._fits(name, label, data):
                 self._pruned.left.append(path)
                 return
             self._delete(path)
             self._gone.add(digest)
-            self._pruned.kinds[label.kind].add(len(data))
+            self._pruned.kinds[label.kind].add(size)
         # The name goes last: what a crash leaves is found by it the next time.
         self._delete(f"names/{name}/{digest.hex()}")
         self._pruned.markers.append(name)

@@ -85,15 +85,19 @@ class Backend(Protocol):
 class ArtifactStore(Protocol):
     """What actors need of a store. All methods raise StoreUnreachable and StoreDenied."""
 
-    def put(self, data: bytes, name: str | None = None) -> Digest:
+    def put(self, data: bytes, name: str | None = None, packed: bytes | None = None) -> Digest:
         """Store bytes under their SHA-256, and a marker under `name` if given; repeating it is harmless.
 
+        packed: what lies in the store for the bytes (`assay_ledger.store.packing`); `get` gives the bytes.
         Raises ObjectNameInvalid.
         """
         ...
 
     def get(self, digest: Digest, max_bytes: int) -> bytes:
-        """The bytes of a digest, hashed. Raises ObjectMissing, ObjectTooLarge, ObjectTruncated, ObjectMismatch."""
+        """The bytes of a digest, hashed, however they lie in the store.
+
+        Raises ObjectMissing, ObjectTooLarge, ObjectTruncated, ObjectMismatch.
+        """
         ...
 
     def has(self, digest: Digest) -> bool:

@@ -18,6 +18,7 @@ from typing import Final
 
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
+from assay_ledger.store.packing import ElementRun
 
 _NAMES: Final[dict[DType, str]] = {
     DType.I64: "I64",
@@ -32,10 +33,20 @@ _NAMES: Final[dict[DType, str]] = {
 
 ORDER: Final = {dtype: place for place, dtype in enumerate(_NAMES)}
 
+_TURNED: Final = (DType.F32, DType.U16)
+"""Whose first bits are a sign and an exponent; a u16 of an update is a bfloat16's bits."""
+
 
 def file_size(specs: Sequence[TensorSpec]) -> int:
     """The size of a list's file, in bytes."""
     return len(_head(specs)) + sum(spec.nbytes for spec in specs)
+
+
+def runs(specs: Sequence[TensorSpec]) -> list[ElementRun]:
+    """What a list's file is made of: its header, and the elements of each type."""
+    counts = {dtype: sum(spec.numel for spec in specs if spec.dtype is dtype) for dtype in ORDER}
+    found = [ElementRun(dtype.size, dtype in _TURNED, count) for dtype, count in counts.items() if count]
+    return [ElementRun(1, False, len(_head(specs))), *found]
 
 
 def pack(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> bytes:

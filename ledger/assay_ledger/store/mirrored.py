@@ -174,13 +174,17 @@ class MirroredStore(BlobStore):
         for store in self.stores:
             store.tell_calls(listener)
 
-    def put(self, data: bytes, name: str | None = None) -> Digest:
-        """See ArtifactStore. Raises what the first store raises where none takes it."""
-        return self._written(lambda store: store.put(data, name), len(data))
+    def put_as(self, digest: Digest, stored: bytes, name: str | None = None) -> None:
+        """See BlobStore. Raises what the first store raises where none takes it."""
+        self._written(lambda store: store.put_as(digest, stored, name), len(stored))
 
     def get(self, digest: Digest, max_bytes: int) -> bytes:
         """See ArtifactStore."""
         return self._first(lambda store: store.get(digest, max_bytes))
+
+    def get_sized(self, digest: Digest, max_bytes: int) -> tuple[bytes, int]:
+        """See BlobStore."""
+        return self._first(lambda store: store.get_sized(digest, max_bytes))
 
     def get_range(self, digest: Digest, start: int, length: int, max_bytes: int) -> bytes:
         """See BlobStore."""

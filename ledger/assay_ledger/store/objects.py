@@ -27,9 +27,10 @@ from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
 from assay_ledger.store.blobs import ArtifactStore, ObjectMissing, StoreDenied, StoreUnreachable, get_named
-from assay_ledger.store.listfile import file_size, pack, unpack
+from assay_ledger.store.listfile import file_size, pack, runs, unpack
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
+from assay_ledger.store.packing import ElementRun, packed
 from assay_ledger.store.parts import fetch_parts, part_count, put_parts
 
 MAX_PROGRAM_BYTES: Final = 1 << 28
@@ -174,7 +175,7 @@ class Objects:
         """
         root = root_of_list(specs, tensors)
         try:
-            self._publish(f"lists/{root.hex()}", root, pack(specs, tensors))
+            self._publish(f"lists/{root.hex()}", root, pack(specs, tensors), runs(specs))
         except UnavailableError:
             if is_vital or self.local_cache is None:
                 raise
@@ -202,7 +203,7 @@ class Objects:
         def fits(data: bytes) -> bool:
             return is_list_file(specs, root, data)
 
-        found = unpack(specs, self._fetch(f"lists/{root.hex()}", root, file_size(specs), fits))
+        found = unpack(specs, self._fetch(f"lists/{root.hex()}", root, file_size(specs), fits, runs(specs)))
         assert found is not None
         return found
 
@@ -248,12 +249,23 @@ class Objects:
             self.local_cache.put(name, data)
         return Manifest.decode(data)
 
-    def _publish(self, name: str, root: Digest, data: bytes) -> None:
+    def _publish(self, name: str, root: Digest, data: bytes, layout: Sequence[ElementRun] = ()) -> None:
         if self.local_cache is not None:
             self.local_cache.put(name, data)
-        self._noted[root] = self.store.put(data, name)
+        self._noted[root] = self._put(name, data, layout)
 
-    def _fetch(self, name: str, root: Digest, max_bytes: int, fits: Callable[[bytes], bool]) -> bytes:
+    def _put(self, name: str, data: bytes, layout: Sequence[ElementRun]) -> Digest:
+        """Into the store, packed where a layout is known and that is smaller; own copies are never packed."""
+        return self.store.put(data, name, packed(data, layout) if layout else None)
+
+    def _fetch(
+        self,
+        name: str,
+        root: Digest,
+        max_bytes: int,
+        fits: Callable[[bytes], bool],
+        layout: Sequence[ElementRun] = (),
+    ) -> bytes:
         """From the store; where that fails from the local cache, and then what is gone is put back for others."""
         if self._own_first and (copy := self._copy(name, max_bytes, fits)) is not None:
             return copy
@@ -265,7 +277,7 @@ class Objects:
                 raise
             if not isinstance(error, StoreUnreachable | StoreDenied):
                 with suppress(UnavailableError):
-                    self.store.put(copy, name)
+                    self._put(name, copy, layout)
             return copy
         if self.local_cache is not None:
             self.local_cache.put(name, data)

@@ -62,10 +62,10 @@ class MeteredStore:
     def __init__(self, store: BlobStore) -> None:
         self.store, self.sent = store, 0
 
-    def put(self, data: bytes, *name: str) -> Digest:
+    def put(self, data: bytes, name: str | None = None, packed: bytes | None = None) -> Digest:
         """See BlobStore."""
         self.sent += len(data)
-        return self.store.put(data, *name)
+        return self.store.put(data, name, packed)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
