@@ -265,8 +265,9 @@ def new_whole_run(
     prepared: PreparedRounds | None = None,
     network: DrandNetwork | None = None,
     committee: Committee = USUAL_COMMITTEE,
+    kind: str = "local",
 ) -> WholeRun:
-    """Posts a run as a sponsor does, of the `tiny` preset unless another is prepared."""
+    """Posts a run as a sponsor does, of the `tiny` preset unless another is prepared; kind: of chain, as in CHAINS."""
     stage.worlds += 1
     store = open_store(folder / "store")
     run = post_run(
@@ -281,6 +282,7 @@ def new_whole_run(
         rates=rates,
         network=network,
         committee=committee,
+        kind=kind,
         token=stage.token,
     )
     return WholeRun(stage, folder, run, store)

@@ -28,7 +28,7 @@ from assay.protocol.types import Address, Round
 from assay.sponsor.charters import AuditRates
 from assay.sponsor.launching import stake_of
 from assay_ledger.agents.agent import Agent
-from assay_ledger.agents.loop import ActorLoop
+from assay_ledger.agents.loop import PATIENCE, ActorLoop
 from assay_ledger.contract import Call
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.run import Run
@@ -58,6 +58,9 @@ LIAR_EVERY: Final = 20
 EVENTS: Final = "events.sqlite"
 """In an actor's folder, as the commands keep it."""
 SEATS: Final = 5
+CHAIN: Final = "l1"
+"""Its shortest window, 660 s, outlasts a store that is dark for a minute and that a slow clock then lets rest for eight
+more: whatever an outage costs anybody is a fault of ours."""
 
 
 class Killed(BaseException):
@@ -210,12 +213,17 @@ class SoakedRun:
             # Time that is taken back would be taken from everybody's windows.
             self._snapshot = self._snapshot[0], 0
             self.disturb()
-        return WholeRun.pass_time(self.made) or self._pass_a_block()
+        # Whoever waits for a store or a node is busy, as its heartbeat says: no window ends over it meanwhile.
+        return self._pass_a_block(PATIENCE) or WholeRun.pass_time(self.made) or self._pass_a_block()
 
-    def _pass_a_block(self) -> bool:
-        """Whoever asks a store or a node again does so in a moment, which nobody names as a chain time."""
+    def _pass_a_block(self, times: int | None = None) -> bool:
+        """Whoever asks a store or a node again does so in a moment, which nobody names as a chain time.
+
+        times: only for those who asked less often.
+        """
         agents = [player.agent for player in self.made.players.values()]
-        if not any(tried.asks_again for agent in agents for tried in agent._parked.values()):
+        again = [tried for agent in agents for tried in agent._parked.values() if tried.asks_again]
+        if not any(times is None or tried.times < times for tried in again):
             return False
         self.made.chain.rpc("evm_mine", hex(self.made.chain.head().timestamp + BLOCK_S))
         return True
@@ -285,7 +293,7 @@ def soak(
     stage: SharedChain, folder: Path, rounds: int, seed: int, every: int, told: Callable[[SoakRow], None]
 ) -> SoakedRun:
     """So many rounds under every fault; a row each `every` rounds is told as it is made."""
-    made = new_whole_run(stage, folder, seats=SEATS, rounds=rounds, rates=RATES)
+    made = new_whole_run(stage, folder, seats=SEATS, rounds=rounds, rates=RATES, kind=CHAIN)
     soaked = SoakedRun(made, Random(seed))
     made.sweep, made.pass_time = soaked.sweep, soaked.pass_time  # type: ignore[method-assign]
     with deaths(soaked):
