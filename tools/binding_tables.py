@@ -23,12 +23,24 @@ CONTRACTS = {
     "Bounties": "bounties",
     "Grants": "grants",
     "Vouchers": "vouchers",
+    "RunGovernor": "governor",
 }
 """The contracts by the module of their binding."""
 
 ONE_INTERFACE = {"GroupedGenerations": "Generations"}
 """Contracts of which a run has one or the other: events that the second has too are its binding's, so that a reader
 knows each by one class."""
+
+LEFT_OUT = {
+    "RunGovernor": {
+        *("BALLOT_TYPEHASH", "EXTENDED_BALLOT_TYPEHASH", "CLOCK_MODE", "COUNTING_MODE", "clock", "eip712Domain"),
+        *("castVoteBySig", "castVoteWithReason", "castVoteWithReasonAndParams", "castVoteWithReasonAndParamsBySig"),
+        *("getProposalId", "getVotesWithParams", "hashProposal", "name", "nonces", "onERC1155BatchReceived"),
+        *("onERC1155Received", "onERC721Received", "proposalNeedsQueuing", "relay", "supportsInterface", "version"),
+        *("token", "pause", "resume", "sunset", "setPrice", "list", "dismissGuardian", "nameSuccessor"),
+    },
+}
+"""Functions without a binding: no client of ours calls them, or a vote alone can."""
 
 ENUMS = {
     "ClaimKind": "assay.protocol.run.claims",
@@ -39,6 +51,7 @@ ENUMS = {
     "DutyKind": "assay.protocol.rounds.duty_types",
     "GenerationStatus": "assay.protocol.rounds.terms",
     "Presence": "assay.protocol.rounds.terms",
+    "ProposalState": "assay.protocol.rounds.decisions",
     "RunPhase": "assay.protocol.rounds.escrow",
     "WorkStatus": "assay.protocol.rounds.terms",
 }

@@ -20,7 +20,7 @@ from typing import Any
 
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE
 from tools.binding_structs import ROOT, compiled, known_structs, struct_of
-from tools.binding_tables import CONTRACTS, ENUMS, NAMED, ONE_INTERFACE, ROUNDS, STRUCTS, TERMS, TYPES, WEI
+from tools.binding_tables import CONTRACTS, ENUMS, LEFT_OUT, NAMED, ONE_INTERFACE, ROUNDS, STRUCTS, TERMS, TYPES, WEI
 
 FOLDER = ROOT / "ledger" / "assay_ledger" / "bindings"
 PACKAGE = "assay_ledger.bindings"
@@ -242,7 +242,8 @@ def class_name(contract: str) -> str:
 def binding(contract: dict[str, Any]) -> str:
     """The module of a contract."""
     module, abi = BindingModule(), contract["abi"]
-    functions = [entry for entry in abi if entry["type"] == "function"]
+    left_out = LEFT_OUT.get(contract["name"], set())
+    functions = [entry for entry in abi if entry["type"] == "function" and entry["name"] not in left_out]
     events = [entry for entry in abi if entry["type"] == "event"]
     names = [snake(entry["name"]) for entry in functions]
     if len(set(names)) < len(names):

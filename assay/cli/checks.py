@@ -195,11 +195,12 @@ def _anvil() -> str:
 
 def _contracts() -> str:
     from assay_ledger.chain.artifacts import artifacts_dir, load_artifact
-    from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
+    from assay_ledger.deployment.places import GOVERNOR, LEAVES, ROUND_CONTRACTS
 
     names = [
         *("RunDeployer", "RunCharter", "PrevrandaoSeed", "DrandSeed", "Arbiter", "TestToken"),
         *ROUND_CONTRACTS.values(),
+        *GOVERNOR.values(),
         *LEAVES.values(),
     ]
     try:

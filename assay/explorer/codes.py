@@ -14,7 +14,7 @@ import assay_solver
 import assay_verifier
 import assay_whistleblower
 from assay_ledger.chain import natspec
-from assay_ledger.deployment.places import ROUND_CONTRACTS
+from assay_ledger.deployment.places import GOVERNOR, ROUND_CONTRACTS
 
 STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
     "Convicted": (
@@ -46,7 +46,7 @@ STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
 
 
 _SPEAKERS: Final[dict[str, frozenset[str]]] = {
-    **{name: frozenset({contract}) for name, contract in ROUND_CONTRACTS.items()},
+    **{name: frozenset({contract}) for name, contract in {**ROUND_CONTRACTS, **GOVERNOR}.items()},
     "vouchers": frozenset({"Vouchers"}),
     "generations": frozenset({"Generations", "GroupedGenerations"}),
     "beacon": frozenset({"DrandSeed", "PrevrandaoSeed"}),

@@ -119,8 +119,10 @@ def judge_escrow(view: RunView) -> Iterator[Alarm]:
     money, charter = view.state.money, view.charter
     if money.phase is not RunPhase.RUNNING or len(view.books.commitments.rounds) >= charter.rounds:
         return
+    if view.books.is_sunset():
+        return
     seated = seated_next(view)
-    free, wanted = money.balance - sum(money.reserved.values()), cost_of(charter, seated)
+    free, wanted = money.balance - sum(money.reserved.values()), cost_of(charter, seated, view.books.price_ppm)
     if free < wanted:
         has, needs = view.facts.currency.show(free), view.facts.currency.show(wanted)
         text = f"the escrow has {has} tokens free of the {needs} that the next round sets aside: it will not open"

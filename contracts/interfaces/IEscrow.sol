@@ -151,6 +151,9 @@ interface IEscrow is IRoundGate {
     function reservedOf(uint64 round) external view returns (uint256);
     function fundedOf(address funder) external view returns (uint256);
 
-    /// @notice What a round of so many seats sets aside, in wei.
+    /// @notice What a round pays for work that is worth an amount at the charter's price, in wei, rounded down.
+    function workPayOf(uint64 round, uint256 amount) external view returns (uint256);
+
+    /// @notice What a round of so many seats sets aside if it opens now, in wei.
     function costOf(uint256 seated) external view returns (uint256);
 }

@@ -68,6 +68,7 @@ struct RunModules {
     address shares;
     address grants;
     address revenue;
+    address governor; // IGovernance; zero in a run whose charter names no governance
     address beacon;
 }
 

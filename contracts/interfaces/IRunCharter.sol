@@ -67,6 +67,13 @@ interface IRunCharter {
     /// @param maximum in parts per million
     error RateTooHigh(bytes32 what, uint256 ppm, uint256 maximum);
 
+    /// @notice The charter's quorum is too small a part of the vested shares.
+    /// @dev Few owners would decide while the others do not look.
+    /// @custom:remedy Raise it to the minimum, or name no governance.
+    /// @param ppm in parts per million
+    /// @param minimum in parts per million
+    error QuorumTooLow(uint256 ppm, uint256 minimum);
+
     /// @notice The data has fewer shards than the run has seats.
     /// @dev Two seats would train on the same data and do the same work.
     /// @custom:remedy Cut the data into at least as many shards as seats.

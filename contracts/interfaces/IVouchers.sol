@@ -44,6 +44,17 @@ interface IVouchers {
     /// @param wanted what was to arrive, in wei
     error FeeOnTransfer(uint256 received, uint256 wanted);
 
+    /// @notice The owners of the run's shares decided its sunset: no deposit is taken any more.
+    /// @dev What was deposited can be redeemed and taken back as before.
+    /// @custom:remedy None: use a gateway of another run.
+    error FeesEnded();
+
+    /// @notice The owners of the run's shares took the gateway off their list: no deposit for it is taken.
+    /// @dev What was deposited can be redeemed and taken back as before.
+    /// @custom:remedy Use another gateway.
+    /// @param gateway its account
+    error GatewayDelisted(address gateway);
+
     /// @notice Nobody can sign for this payer, or be paid as this gateway.
     /// @dev What is deposited there would be lost.
     /// @custom:remedy Name the account of a payer and of a gateway.

@@ -101,6 +101,20 @@ struct RunChain {
     uint128 dataPrice; // the same of a byte of data, where the chain charges it apart
 }
 
+/// @notice What the owners of shares may decide, and how; all zero: nobody can ever pause, end or change the run.
+struct RunGovernance {
+    address guardian; // may pause without a vote; zero: nobody
+    uint48 votingDelay; // seconds from a proposal to its snapshot, and between the two at which votes must be held
+    uint48 votingPeriod; // seconds; zero: no governance
+    uint48 timelock; // seconds from a decision's queue to its execution
+    uint48 longestPause; // seconds of one pause by a vote
+    uint48 guardianPause; // seconds of each pause by the guardian
+    uint32 guardianPauses; // that the guardian has in all
+    uint32 quorumPpm; // of the vested shares
+    uint32 leastRounds; // that are final before anybody proposes
+    uint32 leastPricePpm; // of `unitPrice`, which is the most
+}
+
 /// @notice Everything that a run promises; run = keccak256(abi.encode(terms)).
 struct RunTerms {
     bytes32 name; // free; makes runs with equal terms differ
@@ -121,4 +135,5 @@ struct RunTerms {
     Program witness; // the witnessed step
     Program partialSum; // of a group; empty at 64 seats or fewer
     address[] revenueTokens; // at most 4
+    RunGovernance governance;
 }

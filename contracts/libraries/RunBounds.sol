@@ -4,6 +4,7 @@ pragma solidity ^0.8.30;
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {Program, RunEconomics, RunLaunch, RunTerms, RunTiming, RunTraining} from "../interfaces/RunTypes.sol";
 import {Digests} from "./Digests.sol";
+import {GovernanceBounds} from "./GovernanceBounds.sol";
 import {RunPrices} from "./RunPrices.sol";
 import {RunTimes} from "./RunTimes.sol";
 
@@ -49,6 +50,7 @@ library RunBounds {
         if (terms.revenueTokens.length > MAX_REVENUE_TOKENS) {
             revert IRunCharter.TooManyRevenueTokens(terms.revenueTokens.length, MAX_REVENUE_TOKENS);
         }
+        GovernanceBounds.check(terms);
     }
 
     /// @dev The scalars are i32 and the step is a pair of them; nothing in the schedule may wrap.

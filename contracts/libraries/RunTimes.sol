@@ -40,8 +40,7 @@ library RunTimes {
         // Attack: shares that vest while the lock behind other work of the same seat can still fall.
         checkRange("vesting", t.vesting, verdict, 8 * MAX_WINDOW);
         // Attack: a wind-down that voids what is only slow.
-        uint256 slow = verdict + EPOCHS_TO_SETTLE * (t.seedDelay + REPEATS * uint256(t.epoch));
-        checkRange("stall", t.stall, Math.max(MIN_STALL, slow), 24 * MAX_WINDOW);
+        checkRange("stall", t.stall, Math.max(MIN_STALL, slowest(t, c.inclusionDelay)), 24 * MAX_WINDOW);
         // Attack: an exit without end, at which honest money is stuck.
         checkRange("exit", t.exit, 0, MAX_WINDOW);
         _checkGas(terms.economics, terms.clocks.arity, c);
@@ -51,6 +50,11 @@ library RunTimes {
     function lastVerdict(RunTiming memory t, uint256 inclusionDelay) internal pure returns (uint256) {
         uint256 trial = uint256(t.challenge) + t.longestDispute + inclusionDelay;
         return 2 * trial + t.rescue;
+    }
+
+    /// @notice From an opening until its generation is final and all that follows from its round is settled, at the slowest.
+    function slowest(RunTiming memory t, uint256 inclusionDelay) internal pure returns (uint256) {
+        return lastVerdict(t, inclusionDelay) + EPOCHS_TO_SETTLE * (t.seedDelay + REPEATS * uint256(t.epoch));
     }
 
     /// @notice U: rounds of C from a commitment until it is paid, if nobody is late: until its audits are over, or its base is final.

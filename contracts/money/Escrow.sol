@@ -7,6 +7,7 @@ import {ICommitments} from "../interfaces/ICommitments.sol";
 import {IDuties} from "../interfaces/IDuties.sol";
 import {IEscrow, RunPhase} from "../interfaces/IEscrow.sol";
 import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
+import {IGovernance} from "../interfaces/IGovernance.sol";
 import {IPayments} from "../interfaces/IPayments.sol";
 import {IRoundGate, RunModules} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
@@ -31,7 +32,9 @@ contract Escrow is IEscrow {
     IDuties private immutable _duties;
     IAttestations private immutable _attestations;
     IPayments private immutable _payments;
-    uint256 private immutable _seatPay; // W, and the merge pay of a seat's own opening at one level
+    IGovernance private immutable _governor; // zero: none
+    uint256 private immutable _workPay; // W, zero where shares alone are credited
+    uint256 private immutable _seatMergePay; // of a seat's own opening, at one level
     uint256 private immutable _committeePay; // of a round's drawn openings, above one level
     uint256 private immutable _wage;
     uint256 private immutable _auditPpm;
@@ -78,6 +81,7 @@ contract Escrow is IEscrow {
     mapping(uint64 round => uint256) public reservedOf;
     /// @inheritdoc IEscrow
     mapping(address funder => uint256) public fundedOf;
+    mapping(uint64 round => uint256) private _pricePpm;
 
     modifier during(RunPhase wanted) {
         if (phase != wanted) revert WrongPhase(phase);
@@ -99,10 +103,12 @@ contract Escrow is IEscrow {
         (_commitments, _generations) = (ICommitments(modules.commitments), IGenerations(modules.generations));
         (_duties, _payments) = (IDuties(modules.duties), IPayments(modules.payments));
         _attestations = IAttestations(modules.attestations);
+        _governor = IGovernance(modules.governor);
         bool bySeats = t.seats <= ONE_LEVEL;
         uint256 openings = bySeats ? 0 : Math.ceilDiv(t.seats, t.groupSize) * t.positions + t.topPositions;
         _committeePay = openings * e.mergePay;
-        _seatPay = (e.pays ? uint256(e.unitPrice) * t.maxUnits : 0) + (bySeats ? e.mergePay : 0);
+        _workPay = e.pays ? uint256(e.unitPrice) * t.maxUnits : 0;
+        _seatMergePay = bySeats ? e.mergePay : 0;
         (_wage, _auditPpm, _firstAuditPpm) = (e.wage, e.auditPpm, PPM - e.reauditPpm);
         (_capacity, _shifts) = (e.capacity, e.shifts);
         (_ticketBond, _seatLock) = (e.ticketBond, e.seatLock);
@@ -197,6 +203,9 @@ contract Escrow is IEscrow {
     function reserve(uint64 round, uint256 seated) external returns (bool) {
         if (msg.sender != address(_generations)) revert NotGenerations(msg.sender);
         if (phase != RunPhase.RUNNING) return false;
+        bool isGoverned = address(_governor) != address(0);
+        // What is under way goes on: a pause keeps the next round from opening, as an empty escrow does.
+        if (isGoverned && _governor.isPaused()) return false;
         uint256 count = _tickets.countAt(uint48(block.timestamp));
         // Attack: after two bribes of few nobody is left who looks.
         if (count < _leastTickets) return false;
@@ -208,6 +217,8 @@ contract Escrow is IEscrow {
         // Attack: work that nothing is there to pay for.
         if (balance() < reservedTotal + amount) return false;
         (_epoch, _load) = (epoch, uint64(load));
+        // Attack: a price that changes for work which is done.
+        if (isGoverned) _pricePpm[round] = _governor.pricePpm();
         reservedOf[round] = amount;
         reservedTotal += amount;
         ++liveRounds;
@@ -259,9 +270,16 @@ contract Escrow is IEscrow {
     }
 
     /// @inheritdoc IEscrow
+    function workPayOf(uint64 round, uint256 amount) external view returns (uint256) {
+        return address(_governor) == address(0) ? amount : amount * _pricePpm[round] / PPM;
+    }
+
+    /// @inheritdoc IEscrow
     /// @dev Twice the wages that p / (1 - q) findings a commitment lead to; draws beyond it are paid from what is not reserved.
     function costOf(uint256 seated) public view returns (uint256) {
-        return seated * _seatPay + _committeePay + Math.ceilDiv(2 * seated * _auditPpm * _wage, _firstAuditPpm);
+        uint256 ppm = address(_governor) == address(0) ? PPM : _governor.pricePpm();
+        return seated * (Math.ceilDiv(_workPay * ppm, PPM) + _seatMergePay) + _committeePay
+            + Math.ceilDiv(2 * seated * _auditPpm * _wage, _firstAuditPpm);
     }
 
     // ------------------------------------------------------------------------------------------------ inside

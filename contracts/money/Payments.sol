@@ -34,6 +34,7 @@ contract Payments is IPayments {
     IAttestations private immutable _attestations;
     IGrants private immutable _grants;
     bool private immutable _bySeats;
+    bool private immutable _isGoverned;
     uint256 private immutable _unitPay; // zero where shares alone are credited
     uint256 private immutable _wage;
     uint256 private immutable _mergePay;
@@ -59,6 +60,7 @@ contract Payments is IPayments {
     constructor(IRunCharter charter_) {
         RunModules memory modules = charter_.roundModules();
         RunEconomics memory e = charter_.runTerms().economics;
+        _isGoverned = modules.governor != address(0);
         (charter, _bySeats) = (charter_, charter_.runTerms().training.seats <= ONE_LEVEL);
         (_escrow, _grants) = (IEscrow(modules.escrow), IGrants(modules.grants));
         (_commitments, _generations) = (ICommitments(modules.commitments), IGenerations(modules.generations));
@@ -78,6 +80,7 @@ contract Payments is IPayments {
             // Attack: be paid before what nobody opened, or somebody missed, was drawn again.
             if (!_duties.isAudited(round, epoch)) revert NotAudited(round, epoch);
             (pay, shares) = (work.units * _unitPay, work.units * _unitShares);
+            if (_isGoverned) pay = _escrow.workPayOf(round, pay);
         }
         emit WorkPaid(round, seat, work.tenure, status, pay, shares);
         address holder = _tenures.holderOf(work.tenure);

@@ -8,6 +8,7 @@ import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
 import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 import {Math} from "@openzeppelin/contracts/utils/math/Math.sol";
+import {IGovernance} from "../interfaces/IGovernance.sol";
 import {IRevenue} from "../interfaces/IRevenue.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {IVouchers, PayerDeposit, PayerVoucher} from "../interfaces/IVouchers.sol";
@@ -27,6 +28,7 @@ contract Vouchers is IVouchers, EIP712, ReentrancyGuard {
 
     IRunCharter public immutable charter;
     IRevenue public immutable revenue;
+    IGovernance private immutable _governor; // zero: none
     /// @notice The owners' part of what is redeemed, in parts per million.
     uint256 public immutable ownersPpm;
     /// @notice Seconds between asking for a refund and taking it.
@@ -44,6 +46,7 @@ contract Vouchers is IVouchers, EIP712, ReentrancyGuard {
         }
         (charter, ownersPpm, refundDelay) = (charter_, ownersPpm_, refundDelay_);
         revenue = IRevenue(charter_.roundModules().revenue);
+        _governor = IGovernance(charter_.roundModules().governor);
         address[] memory tokens = charter_.runTerms().revenueTokens;
         for (uint256 i = 0; i < tokens.length; ++i) {
             isListed[tokens[i]] = true;
@@ -56,6 +59,8 @@ contract Vouchers is IVouchers, EIP712, ReentrancyGuard {
         if (amount == 0) revert AmountZero();
         _checkAccount(payer);
         _checkAccount(gateway);
+        // What was deposited can be redeemed and taken back whatever is decided.
+        if (address(_governor) != address(0)) _mustBeOpen(gateway);
         PayerDeposit storage held = _deposits[gateway][token][payer];
         uint256 room = MAX_DEPOSIT - held.balance;
         if (amount > room) revert DepositTooLarge(amount, room);
@@ -168,6 +173,11 @@ contract Vouchers is IVouchers, EIP712, ReentrancyGuard {
     function _isSignedByKey(address payer, bytes32 digest, bytes calldata signature) private pure returns (bool) {
         (address signer, ECDSA.RecoverError error,) = ECDSA.tryRecoverCalldata(digest, signature);
         return error == ECDSA.RecoverError.NoError && signer == payer;
+    }
+
+    function _mustBeOpen(address gateway) private view {
+        if (_governor.isSunset()) revert FeesEnded();
+        if (_governor.isDelisted(gateway)) revert GatewayDelisted(gateway);
     }
 
     function _checkAccount(address account) private view {

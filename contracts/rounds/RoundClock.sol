@@ -3,6 +3,7 @@ pragma solidity ^0.8.30;
 
 import {IBeacon} from "../interfaces/IBeacon.sol";
 import {ICommitments, RoundState} from "../interfaces/ICommitments.sol";
+import {IGovernance} from "../interfaces/IGovernance.sol";
 import {RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 
@@ -20,6 +21,7 @@ abstract contract RoundClock is ICommitments {
     bool public immutable bySeats;
     uint32 public immutable groupSize;
     IBeacon private immutable _beacon;
+    IGovernance private immutable _governor; // zero: none
     /// @inheritdoc ICommitments
     uint48 public immutable grace;
     uint48 internal immutable _hold;
@@ -57,6 +59,7 @@ abstract contract RoundClock is ICommitments {
         _checkAtMost("grace", terms.grace, terms.inclusion);
         _checkAtMost("grace", terms.grace, terms.hold);
         _beacon = IBeacon(charter.roundModules().beacon);
+        _governor = IGovernance(charter.roundModules().governor);
         (_commit, _inclusion, grace, _hold) = (terms.commit, terms.inclusion, terms.grace, terms.hold);
         (_groupMerge, _merge, _beaconDelay) = (terms.groupMerge, terms.merge, terms.beaconDelay);
         (_mostRounds, _expiry) = (terms.rounds, terms.expiry);
@@ -64,7 +67,8 @@ abstract contract RoundClock is ICommitments {
 
     /// @inheritdoc ICommitments
     function isOver() external view returns (bool) {
-        return opened == _mostRounds || block.timestamp > _expiry;
+        if (opened == _mostRounds || block.timestamp > _expiry) return true;
+        return address(_governor) != address(0) && _governor.isSunset();
     }
 
     /// @inheritdoc ICommitments

@@ -3,10 +3,11 @@ pragma solidity ^0.8.30;
 
 import {RunModules} from "../interfaces/IRoundTerms.sol";
 import {RunTerms} from "../interfaces/RunTypes.sol";
+import {GovernanceBounds} from "../libraries/GovernanceBounds.sol";
 
 /// @title RunDeployer: creates the contracts of one run out of code that it knows by hash, and nothing else
 /// @notice Created by CREATE2, its address is a hash over its own creation code, the run, the arbiter and the hashes of all creation codes; the
-/// addresses of a run's contracts follow from it (CREATE, nonces 1 to 16). Who computes these addresses from sources of his own, and finds a charter
+/// addresses of a run's contracts follow from it (CREATE, nonces 1 to 17). Who computes these addresses from sources of his own, and finds a charter
 /// and its modules there, knows what was created with which arguments: code, wiring and everything that a constructor wrote. Whoever calls, the
 /// outcome is the same.
 contract RunDeployer {
@@ -36,13 +37,16 @@ contract RunDeployer {
     event Created(uint256 indexed index, address at);
 
     /// @notice The charter (0), and the modules in the order of `RunModules`.
-    uint256 public constant COUNT = 16;
+    uint256 public constant COUNT = 17;
     uint256 private constant GAME = 11;
+    uint256 private constant GOVERNOR = 16;
 
     bytes32 public immutable run;
     address public immutable arbiter;
     /// @notice How many contracts exist; the next one has this index.
     uint256 public created;
+    /// @notice Whether the charter names governance: a run of any other has no governor.
+    bool public isGoverned;
     bytes32[COUNT] private _codes;
 
     /// @param run_ keccak256(abi.encode(terms))
@@ -67,6 +71,9 @@ contract RunDeployer {
         (modules.attestations, modules.escrow, modules.payments) = (addressOf(7), addressOf(8), addressOf(9));
         (modules.bounties, modules.game, modules.challenges) = (addressOf(10), addressOf(GAME), addressOf(12));
         (modules.shares, modules.grants, modules.revenue) = (addressOf(13), addressOf(14), addressOf(15));
+        isGoverned = GovernanceBounds.isNamed(terms.governance);
+        // Attack: a governor beside a charter that promised that nobody can pause it.
+        if (isGoverned) modules.governor = addressOf(GOVERNOR);
         modules.beacon = terms.beacon;
         _create(code, abi.encode(terms, modules));
     }
@@ -74,7 +81,7 @@ contract RunDeployer {
     /// @notice Creates the next module. Reverts with whatever its constructor says.
     function create(bytes calldata code) external {
         uint256 index = created;
-        if (index == 0 || index == COUNT) revert NotNext(index);
+        if (index == 0 || index == (isGoverned ? COUNT : GOVERNOR)) revert NotNext(index);
         _create(code, index == GAME ? abi.encode(addressOf(0), arbiter) : abi.encode(addressOf(0)));
     }
 

@@ -74,6 +74,7 @@ const TERMS = [
   ["tuple", [...some(3, "uint64"), "uint32"]],
   ["tuple", [...some(3, "uint48"), ...some(3, "uint128")]],
   ...some(5, ["tuple", PROGRAM]), "address[]",
+  ["tuple", ["address", ...some(5, "uint48"), ...some(4, "uint32")]],
 ];
 
 /** The ABI's encoding of a value: `bytes`, whether it is dynamic, and `outer`, as the only argument of a call. */

@@ -7,6 +7,7 @@ from typing import Final
 
 from assay.protocol.digests import ZERO
 from assay.protocol.economics.audit_prices import MAX_UNSETTLED, AuditTerms
+from assay.protocol.economics.governance_bounds import check_governance
 from assay.protocol.economics.limits import MAX_AMOUNT, PPM, refusal
 from assay.protocol.economics.run_times import check_times, unsettled_rounds
 from assay.protocol.economics.stake_bounds import OPEN_EPOCHS, min_lock, min_stake
@@ -66,6 +67,7 @@ def check_run(charter: RunCharter, now: int) -> None:
     check_times(charter)
     if len(charter.revenue_tokens) > MAX_REVENUE_TOKENS:
         raise refusal("TooManyRevenueTokens", f"A run has at most {MAX_REVENUE_TOKENS} revenue tokens.")
+    check_governance(charter)
 
 
 def _check_training(charter: RunCharter) -> None:

@@ -38,6 +38,11 @@ def last_verdict(t: RunTiming, inclusion_delay: int) -> int:
     return 2 * (t.challenge + t.longest_dispute + inclusion_delay) + t.rescue
 
 
+def slowest(t: RunTiming, inclusion_delay: int) -> int:
+    """From an opening until its generation is final and all that follows from its round is settled, at the slowest."""
+    return last_verdict(t, inclusion_delay) + EPOCHS_TO_SETTLE * (t.seed_delay + REPEATS * t.epoch)
+
+
 def unsettled_rounds(t: RunTiming, inclusion_delay: int) -> int:
     """U: rounds of C from a commitment until its audits are over and its base is final, if nobody is late."""
     until_final = t.beacon_delay + t.hold + t.group_merge + t.merge + t.challenge
@@ -84,7 +89,6 @@ def _ranges(charter: RunCharter) -> tuple[tuple[str, int, int, int], ...]:
     t, c, k, f = charter.timing, charter.chain, charter.clocks, charter.chain.inclusion_delay
     wide = not charter.by_seats
     verdict = last_verdict(t, f)
-    slow = verdict + EPOCHS_TO_SETTLE * (t.seed_delay + REPEATS * t.epoch)
     return (
         ("reorg depth", c.reorg_depth, 0, MAX_DELAY),
         ("inclusion delay", f, 0, MAX_DELAY),
@@ -108,6 +112,6 @@ def _ranges(charter: RunCharter) -> tuple[tuple[str, int, int, int], ...]:
         ("audits from", t.audits_from, 0, charter.launch.open_from),
         ("longest dispute", t.longest_dispute, MIN_WINDOW, MAX_WINDOW),
         ("vesting", t.vesting, verdict, 8 * MAX_WINDOW),
-        ("stall", t.stall, max(MIN_STALL, slow), 24 * MAX_WINDOW),
+        ("stall", t.stall, max(MIN_STALL, slowest(t, f)), 24 * MAX_WINDOW),
         ("exit", t.exit, 0, MAX_WINDOW),
     )

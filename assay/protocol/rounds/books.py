@@ -166,6 +166,9 @@ class RoundBooks(Protocol):
     rights: Rights
     audits: EpochEnds
 
+    def is_sunset(self) -> bool:
+        """The owners of shares decided that no round opens any more."""
+
     @property
     def tenures(self) -> TenureBook: ...
     @property

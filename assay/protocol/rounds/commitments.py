@@ -128,7 +128,7 @@ class Commitments(Committees):
 
     def is_over(self, now: int) -> bool:
         """No round will open any more."""
-        return len(self.rounds) == self.terms.rounds or now > self.terms.expiry
+        return len(self.rounds) == self.terms.rounds or now > self.terms.expiry or self.books.is_sunset()
 
     def is_disputable(self, round_: Round, seat: Seat) -> bool:
         """Whether work can still be accused, or challenged by a third party: until it was audited and its base is final

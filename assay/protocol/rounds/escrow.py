@@ -58,6 +58,16 @@ class LaunchedRounds(Protocol):
         """The last round's generation is final, or it is cut and the newest before it is final."""
 
 
+class GovernedRounds(Protocol):
+    """What the escrow asks of the run's governor."""
+
+    price_ppm: int
+    """Part of the charter's price of a unit that a round that opens now pays, in parts per million."""
+
+    def is_paused(self, now: int) -> bool:
+        """Whether no round opens now, by a pause."""
+
+
 class EscrowedAudits(Calls, Protocol):
     """What the escrow asks of audits."""
 
@@ -90,6 +100,10 @@ class Escrow:
         self.tickets, self.audits = tickets, audits
         self.rounds: LaunchedRounds | None = None
         """Set when the books of rounds are there, whose gate this is."""
+        self.governor: GovernedRounds | None = None
+        """Set where the charter names governance."""
+        self.prices: dict[Round, int] = {}
+        """What rounds of a governed run pay, in parts per million of the charter's price of a unit."""
         self.phase = RunPhase.FUNDING
         self.launched_at = 0
         self.stop = 0
@@ -200,18 +214,23 @@ class Escrow:
     def may_open(self, seated: int, now: int) -> bool:
         """Whether a round can be audited and paid."""
         e = self.charter.economics
+        if self.governor is not None and self.governor.is_paused(now):
+            return False
         count = self.tickets.count_at(now, now)
         if self.phase is not RunPhase.RUNNING or count < self.charter.launch.tickets:
             return False
         answered = e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm)
         if answered < 2 * self._load_with(seated) * e.audit_ppm:
             return False
-        return self.balance >= self.reserved_total + cost_of(self.charter, seated)
+        return self.balance >= self.reserved_total + self.cost_of(seated)
 
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Set aside what a round that may open can cost."""
         self.load = (self.audits.newest()[0], self._load_with(seated))
-        self.reserved[round_] = cost_of(self.charter, seated)
+        self.reserved[round_] = self.cost_of(seated)
+        if self.governor is not None:
+            # Attack: a price that changes for work which is done.
+            self.prices[round_] = self.governor.price_ppm
         self.live_rounds += 1
 
     # --- payments
@@ -239,6 +258,14 @@ class Escrow:
         self.live_rounds -= 1
 
     # --- views
+
+    def work_pay_of(self, round_: Round, amount: int) -> int:
+        """What a round pays for work that is worth an amount at the charter's price, in wei, rounded down."""
+        return amount * self.prices.get(round_, PPM) // PPM
+
+    def cost_of(self, seated: int) -> int:
+        """What a round of so many seats sets aside if it opens now, in wei."""
+        return cost_of(self.charter, seated, PPM if self.governor is None else self.governor.price_ppm)
 
     def funded_of(self, funder: Address) -> int:
         """What an account paid in and has not called back, in wei."""
@@ -293,16 +320,20 @@ class Escrow:
             raise refuse("StakesBelowEscrow", staked=staked, escrow=self.balance)
 
 
-def cost_of(charter: RunCharter, seated: int) -> int:
-    """What a round of so many seats sets aside: pay, its openings' pay, twice the wages expected. In wei."""
+def cost_of(charter: RunCharter, seated: int, price_ppm: int = PPM) -> int:
+    """What a round of so many seats sets aside: pay, its openings' pay, twice the wages expected. In wei.
+
+    price_ppm: part of the charter's price of a unit that it pays, in parts per million.
+    """
     e, t = charter.economics, charter.training
     openings = seated
     if not charter.by_seats:
         openings = -(-t.seats // t.group_size) * t.positions + t.top_positions
-    return cost_of_terms(e, t.max_units, seated, openings)
+    return cost_of_terms(e, t.max_units, seated, openings, price_ppm)
 
 
-def cost_of_terms(e: RunEconomics, units: int, seated: int, openings: int) -> int:
+def cost_of_terms(e: RunEconomics, units: int, seated: int, openings: int, price_ppm: int = PPM) -> int:
     """The same for commitments of so many units, and so many openings that are paid."""
+    work = -(-e.unit_price * units * price_ppm // PPM) if e.pays else 0
     wages = -(-2 * seated * e.audit_ppm * e.wage // (PPM - e.reaudit_ppm))
-    return seated * (e.unit_price * units if e.pays else 0) + openings * e.merge_pay + wages
+    return seated * work + openings * e.merge_pay + wages

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from assay.protocol.errors import refuse
+from assay.protocol.rounds.shares import Shares
 from assay.protocol.types import Address, Digest
 
 
@@ -32,7 +33,7 @@ class Grants:
         self.vesting, self.convicted_at, self.payee_of = vesting, convicted_at, payee_of
         self.grants: dict[Digest, PendingShares] = {}
         self.pending: Counter[Address] = Counter()
-        self.shares: Counter[Address] = Counter()
+        self.token = Shares()
 
     def credit(self, name: Digest, owner: Address, amount: int, tenure: int, ticket: int, now: int) -> None:
         """Payments only, once per name."""
@@ -53,4 +54,9 @@ class Grants:
         self.pending[grant.owner] -= grant.amount
         if not cancelled:
             # Attack: a thief of the key that earned the shares waits until they vest, and takes them.
-            self.shares[self.payee_of(grant.owner)] += grant.amount
+            self.token.mint(self.payee_of(grant.owner), grant.amount, now)
+
+    @property
+    def shares(self) -> Counter[Address]:
+        """Vested shares by owner, in wei of shares."""
+        return self.token.balances

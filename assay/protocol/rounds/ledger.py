@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from assay.protocol.rounds.books import BeaconBook, EpochEnds, Rights, TicketBook
 from assay.protocol.rounds.commitments import Commitments
@@ -12,6 +12,13 @@ from assay.protocol.rounds.grouped_generations import GroupedGenerations
 from assay.protocol.rounds.tenures import Tenures
 from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.rounds.vault import Vault
+
+
+class SunsetBook(Protocol):
+    """What rounds ask of the run's governor."""
+
+    is_sunset: bool
+
 
 G = TypeVar("G", bound=Generations | GroupedGenerations)
 
@@ -30,9 +37,15 @@ class _Ledger(ABC, Generic[G]):
     ) -> None:
         self.terms, self.vault = terms, vault
         self.beacon, self.tickets, self.rights, self.audits = beacon, tickets, rights, audits
+        self.governor: SunsetBook | None = None
+        """Set where the charter names governance."""
         self.tenures = Tenures(self)
         self.commitments = Commitments(self)
         self.generations = self._made()
+
+    def is_sunset(self) -> bool:
+        """See RoundBooks."""
+        return self.governor is not None and self.governor.is_sunset
 
     @abstractmethod
     def _made(self) -> G:

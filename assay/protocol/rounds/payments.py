@@ -48,7 +48,7 @@ class Payments:
             # Attack: be paid before what nobody opened, or somebody missed, was drawn again.
             if not self.duties.is_audited(round_, epoch):
                 raise refuse("NotAudited", round=round_, epoch=epoch)
-            pay = work.units * self.economics.unit_price if self.economics.pays else 0
+            pay = self.escrow.work_pay_of(round_, work.units * self.economics.unit_price if self.economics.pays else 0)
             shares = work.units * self.economics.shares_per_unit
         holder = self.rounds.tenures.existing(work.tenure).holder
         if pay:

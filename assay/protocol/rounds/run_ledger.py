@@ -7,6 +7,7 @@ from assay.protocol.rounds.books import BeaconBook
 from assay.protocol.rounds.bounties import Bounties
 from assay.protocol.rounds.duties import Duties
 from assay.protocol.rounds.escrow import Escrow
+from assay.protocol.rounds.governor import Governor
 from assay.protocol.rounds.grants import Grants
 from assay.protocol.rounds.ledger import GroupedLedger, RoundLedger
 from assay.protocol.rounds.payments import Payments
@@ -36,6 +37,10 @@ class RunLedger:
         self.duties = Duties(self.tickets, beacon, AuditedBooks(self.rounds), duty_terms(charter))
         self.grants = Grants(charter.timing.vesting, self._convicted_at, self.vault.payee_of)
         self.payments = Payments(self.escrow, self.rounds, self.duties, self.grants)
+        self.governor: Governor | None = None
+        if charter.governance.is_named:
+            self.governor = Governor(charter, modules.governor, self.grants.token, self.escrow, self._is_final)
+            self.escrow.governor = self.rounds.governor = self.governor
         self.bounties = Bounties(charter.timing, modules.bounties, self.vault, self.duties, self.rounds.tenures)
 
     # --- what tickets and the escrow ask of audits
@@ -64,6 +69,9 @@ class RunLedger:
     def unpaid_findings(self) -> int:
         """See EscrowedAudits."""
         return len(self.duties.attestations.attestations) - len(self.payments.findings)
+
+    def _is_final(self, generation: int) -> bool:
+        return self.rounds.generations.status_of(generation) is GenerationStatus.FINAL
 
     def _convicted_at(self, tenure: int, ticket: int) -> int:
         if tenure:

@@ -158,6 +158,44 @@ class RunChain:
 
 
 @dataclass(frozen=True, slots=True)
+class RunGovernance:
+    """What the owners of shares may decide, and how: lengths in seconds, rates in parts per million.
+
+    All zero: nobody can ever pause, end or change the run.
+    """
+
+    guardian: Address
+    """May pause without a vote; zero: nobody."""
+    voting_delay: int
+    """From a proposal to its snapshot, and between the two at which votes must be held."""
+    voting_period: int
+    """Zero: no governance."""
+    timelock: int
+    """From a decision's queue to its execution."""
+    longest_pause: int
+    """Of one pause by a vote."""
+    guardian_pause: int
+    """Of each pause by the guardian."""
+    guardian_pauses: int
+    """That the guardian has in all."""
+    quorum_ppm: int
+    """Of the vested shares."""
+    least_rounds: int
+    """That are final before anybody proposes."""
+    least_price_ppm: int
+    """Of `unit_price`, which is the most."""
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the run has a governor."""
+        return self.voting_period != 0
+
+
+NO_GOVERNANCE: Final = RunGovernance(Address(bytes(20)), *[0] * 9)
+"""Nobody decides anything: what a charter names unless its sponsor says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunModules:
     """Addresses of the contracts of a run (IRoundTerms.sol): the charter, modules in the order of creation, beacon."""
 
@@ -177,6 +215,8 @@ class RunModules:
     shares: Address
     grants: Address
     revenue: Address
+    governor: Address
+    """Zero in a run whose charter names no governance."""
     beacon: Address
 
 
@@ -202,6 +242,7 @@ class RunCharter:
     witness: ProgramRef
     partial_sum: ProgramRef = NO_PROGRAM
     revenue_tokens: tuple[Address, ...] = ()
+    governance: RunGovernance = NO_GOVERNANCE
 
     @cached_property
     def encoded(self) -> bytes:
@@ -256,7 +297,7 @@ class RunCharter:
     @staticmethod
     def from_tuple(values: Sequence[Any]) -> RunCharter:
         """A charter from the nested tuple that an ABI decoder gives for `RunTerms` (addresses as bytes or text)."""
-        name, sponsor, token, beacon, rounds, expiry, *parts, tokens = values
+        name, sponsor, token, beacon, rounds, expiry, *parts, tokens, governance = values
         training, timing, economics, launch, clocks, chain, *programs = parts
         step, update, merge, witness, partial_sum = (ProgramRef(*p) for p in programs)
         return RunCharter(
@@ -278,6 +319,7 @@ class RunCharter:
             witness=witness,
             partial_sum=partial_sum,
             revenue_tokens=tuple(address_of(t) for t in tokens),
+            governance=RunGovernance(address_of(governance[0]), *governance[1:]),
         )
 
 
@@ -306,8 +348,9 @@ _ECONOMICS: Final = f"(uint128,bool,{_repeated('uint128', 9)},{_repeated('uint32
 _LAUNCH: Final = "(uint48,uint32,uint32)"
 _CLOCKS: Final = "(uint64,uint64,uint64,uint32)"
 _CHAIN: Final = "(uint48,uint48,uint48,uint128,uint128,uint128)"
+_GOVERNANCE: Final = f"(address,{_repeated('uint48', 5)},{_repeated('uint32', 4)})"
 RUN_TERMS_TYPE: Final = (
     f"(bytes32,address,address,address,uint64,uint64,{_TRAINING},{_TIMING},{_ECONOMICS},{_LAUNCH},{_CLOCKS},{_CHAIN},"
-    f"{_repeated(_PROGRAM, 5)},address[])"
+    f"{_repeated(_PROGRAM, 5)},address[],{_GOVERNANCE})"
 )
 """The ABI type of `RunTerms`."""

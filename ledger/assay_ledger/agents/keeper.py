@@ -120,7 +120,7 @@ def _restart(view: RunView) -> Iterator[Task]:
     elif not view.is_over and view.books.tenures.seated_at(Round(round_ + 1)) and may_open(view):
         # It may have waited for an epoch, whose tickets have room for its duties.
         begun = view.epochs[-1].start if view.epochs[-1].start <= view.now else 0
-        at = max(view.state.halted_at, begun)
+        at = max(view.state.halted_at, begun, view.books.paused_until)
     else:
         return
     yield Task(at + 1 + wait(view, round_), Restart(round_))

@@ -74,7 +74,7 @@ def may_open(view: RunView) -> bool:
     load = seated + sum(r.seated for r in view.books.commitments.rounds if r.t0 >= begun)
     if money.phase is not RunPhase.RUNNING or not has_auditors(view, load):
         return False
-    return money.balance >= sum(money.reserved.values()) + cost_of(view.charter, seated)
+    return money.balance >= sum(money.reserved.values()) + cost_of(view.charter, seated, view.books.price_ppm)
 
 
 def winds_down_at(view: RunView) -> int:

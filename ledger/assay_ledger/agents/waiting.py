@@ -89,10 +89,18 @@ def _seats(seated: int) -> Iterator[Wait]:
         yield Wait("SeatsEmpty", "No seat is held.", "Solvers: `assay solver start --deposit AMOUNT`.")
 
 
+def _pause(view: RunView) -> Iterator[Wait]:
+    """New rounds are paused, by the run's guardian or its owners."""
+    until = view.books.paused_until
+    if view.now < until:
+        text = f"New rounds are paused for {until - view.now} s more of chain time; all else goes on."
+        yield Wait("RoundsPaused", text, "", until)
+
+
 def _escrow(view: RunView, seated: int) -> Iterator[Wait]:
     """An escrow that cannot set aside what a round of so many seats may cost."""
     books, money = view.state.money, view.facts.currency
-    free, wanted = books.balance - sum(books.reserved.values()), cost_of(view.charter, seated)
+    free, wanted = books.balance - sum(books.reserved.values()), cost_of(view.charter, seated, view.books.price_ppm)
     if free < wanted:
         has, needs = money.brief(max(free, 0)), money.brief(wanted)
         text = f"The escrow has {has} tokens free of the {needs} that the next round sets aside."
@@ -144,7 +152,7 @@ def _in_rounds(view: RunView) -> Iterator[Wait]:
 def _before_next(view: RunView, round_: Round) -> Iterator[Wait]:
     """A round whose generation is made or lost, and no next one."""
     seated = seated_next(view)
-    lacks = [*_seats(seated), *_auditors(view, seated), *_escrow(view, seated)]
+    lacks = [*_pause(view), *_seats(seated), *_auditors(view, seated), *_escrow(view, seated)]
     for wait in lacks:
         yield Wait(wait.code, f"Round {round_ + 1} cannot open. {wait.text}", wait.remedy, wait.until)
     if not lacks:

@@ -114,7 +114,7 @@ class EscrowContract(Contract):
         return self._query("charter()", "(address)", lambda v: address(v[0]))
 
     def cost_of(self, seated: int) -> Query[int]:
-        """What a round of so many seats sets aside, in wei."""
+        """What a round of so many seats sets aside if it opens now, in wei."""
         return self._query("costOf(uint256)", "(uint256)", lambda v: v[0], seated)
 
     def finish(self) -> Call:
@@ -180,3 +180,7 @@ class EscrowContract(Contract):
     def wind_down(self) -> Call:
         """Ends a run that has had no final generation, or closed no epoch, for longer than the charter's stall."""
         return self._call("windDown()")
+
+    def work_pay_of(self, round: Round, amount: Wei) -> Query[int]:
+        """What a round pays for work that is worth an amount at the charter's price, in wei, rounded down."""
+        return self._query("workPayOf(uint64,uint256)", "(uint256)", lambda v: v[0], round, amount)

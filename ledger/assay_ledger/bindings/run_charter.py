@@ -77,6 +77,7 @@ def as_run_modules(v: Decoded) -> RunModules:
         address(v[14]),
         address(v[15]),
         address(v[16]),
+        address(v[17]),
     )
 
 
@@ -129,7 +130,7 @@ class RunCharterContract(Contract):
         """The contracts of the run."""
         return self._query(
             "roundModules()",
-            "((address,address,address,address,address,address,address,address,address,address,address,address,address,address,address,address,address))",
+            "((address,address,address,address,address,address,address,address,address,address,address,address,address,address,address,address,address,address))",
             lambda v: as_run_modules(v[0]),
         )
 

@@ -57,6 +57,10 @@ class RunDeployerContract(Contract):
         """How many contracts exist; the next one has this index."""
         return self._query("created()", "(uint256)", lambda v: v[0])
 
+    def is_governed(self) -> Query[bool]:
+        """Whether the charter names governance: a run of any other has no governor."""
+        return self._query("isGoverned()", "(bool)", lambda v: v[0])
+
     def run(self) -> Query[Digest]:
         """`run`."""
         return self._query("run()", "(bytes32)", lambda v: Digest(v[0]))

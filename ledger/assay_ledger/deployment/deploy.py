@@ -23,7 +23,6 @@ from assay_ledger.deployment.places import (
     FACTORY,
     LEAVES,
     NOBODY,
-    ROUND_CONTRACTS,
     SALT,
     arbiter_code,
     beacon_code,
@@ -144,7 +143,7 @@ def verify_round_wiring(run: Run) -> Run:
 
     Its modules know the charter alone, so that code and place say all of their wiring: `assay_ledger.deployment.code`.
     """
-    for name in ROUND_CONTRACTS:
+    for name in contracts_of(run.charter):
         address: Address = getattr(run.modules, name)
         if not run.chain.code_at(address):
             raise WiringWrong(f"There is no {name} contract at 0x{address.hex()}.")

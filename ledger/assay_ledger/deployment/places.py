@@ -44,13 +44,17 @@ ROUND_CONTRACTS: Final = {
 }
 """Field of `RunModules` to contract, in the order of creation after the charter."""
 
+GOVERNOR: Final[Mapping[str, str]] = {"governor": "RunGovernor"}
+"""The same of what a run has beside them if its charter names governance."""
+
 GROUPED_CONTRACTS: Final = ROUND_CONTRACTS | {"generations": "GroupedGenerations"}
 """The same of runs of more than 64 seats."""
 
 
 def contracts_of(charter: RunCharter) -> Mapping[str, str]:
     """The contracts of a run."""
-    return ROUND_CONTRACTS if charter.by_seats else GROUPED_CONTRACTS
+    contracts = ROUND_CONTRACTS if charter.by_seats else GROUPED_CONTRACTS
+    return {**contracts, **GOVERNOR} if charter.governance.is_named else contracts
 
 
 LEAVES: Final = {
@@ -89,8 +93,9 @@ def places_of(charter: RunCharter) -> RunPlaces:
     """Where everything of a run is. Raises ConfigError (ContractsNotCompiled)."""
     leaves = {family: create2_address(leaf_code(family)) for family in LEAVES}
     arbiter = create2_address(arbiter_code())
-    deployer = create2_address(run_deployer_code(charter.run, arbiter, contracts_of(charter)))
-    modules = {name: create_address(deployer, 2 + k) for k, name in enumerate(ROUND_CONTRACTS)}
+    contracts = contracts_of(charter)
+    deployer = create2_address(run_deployer_code(charter.run, arbiter, contracts))
+    modules = {name: create_address(deployer, 2 + k) for k, name in enumerate(contracts)}
     return RunPlaces(deployer, create_address(deployer, 1), modules, arbiter, leaves)
 
 
@@ -137,7 +142,9 @@ def by_code(leaves: Mapping[Family, T], nobody: T) -> list[T]:
 
 def run_deployer_code(run: Digest, arbiter: Address, contracts: Mapping[str, str] = ROUND_CONTRACTS) -> bytes:
     """Creation code of a run's deployer with its arguments."""
-    codes = [keccak(load_artifact(contract).bytecode) for contract in ("RunCharter", *contracts.values())]
+    # Every deployer knows the governor's code: whether the run has one is for its charter to say.
+    names = ("RunCharter", *{**contracts, **GOVERNOR}.values())
+    codes = [keccak(load_artifact(contract).bytecode) for contract in names]
     arguments = encode(["bytes32", "address", f"bytes32[{len(codes)}]"], [run, arbiter, codes])
     return load_artifact("RunDeployer").bytecode + arguments
 

@@ -6,6 +6,7 @@ answer, with the chain time as an argument.
 
 from __future__ import annotations
 
+from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import InvariantError
 from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.books import BeaconBook, EpochEnds, Rights, TicketBook
@@ -37,6 +38,12 @@ class ToldBooks:
         self.now = 0
         """Chain time of the newest block, in seconds."""
         self.stop = ToldStop()
+        self.sunset = False
+        """The owners of shares decided that no round opens any more."""
+        self.paused_until = 0
+        """First second of chain time after the newest pause of new rounds; 0: there was none."""
+        self.price_ppm = PPM
+        """What a round that opens now pays for a unit, in parts per million of the charter's price."""
         self.tenures = ToldTenures(self)
         self.commitments = ToldCommitments(self)
         self.generations = told_generations(self)
@@ -47,6 +54,10 @@ class ToldBooks:
         self.registry.state = self.stop
         self.tickets: TicketBook = self.registry
         self.duties = ToldDuties(self.registry, self.randomness, _AuditedBooks(self), facts.duties)
+
+    def is_sunset(self) -> bool:
+        """See RoundBooks."""
+        return self.sunset
 
     def on_games(self, ref: ClaimRef, change: int) -> None:
         """A game was opened (1) or ended (-1) on a claim."""

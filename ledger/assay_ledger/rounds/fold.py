@@ -5,7 +5,7 @@ from __future__ import annotations
 from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.ids import Node
 from assay.protocol.types import Digest
-from assay_ledger.bindings import attestations, beacon, commitments, duties, generations, tenures, tickets
+from assay_ledger.bindings import attestations, beacon, commitments, duties, generations, governor, tenures, tickets
 from assay_ledger.bindings.grouped_generations import NodeOpened, NodeSealed
 from assay_ledger.contract import Event
 from assay_ledger.index.game_fold import fold_game
@@ -85,6 +85,14 @@ def _fold_rounds(state: RunState, event: Event, now: int, transaction: bytes) ->
             state.halted_at = now
         case generations.MergePrepared():
             books.generations.on_prepared(event)
+        case governor.SunsetDecided():
+            books.sunset = True
+        case governor.RoundsPaused():
+            books.paused_until = event.until
+        case governor.PriceChanged():
+            books.price_ppm = event.ppm
+        case governor.RoundsResumed():
+            books.paused_until = now
         case beacon.BeaconSubmitted():
             books.randomness.learn(event.beacon_round, event.randomness, now)
 

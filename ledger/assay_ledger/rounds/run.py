@@ -22,6 +22,7 @@ from assay_ledger.bindings.duties import DutiesContract
 from assay_ledger.bindings.escrow import EscrowContract
 from assay_ledger.bindings.game import GameContract
 from assay_ledger.bindings.generations import GenerationsContract
+from assay_ledger.bindings.governor import RunGovernorContract
 from assay_ledger.bindings.grants import GrantsContract
 from assay_ledger.bindings.grouped_generations import GroupedGenerationsContract
 from assay_ledger.bindings.payments import PaymentsContract
@@ -165,6 +166,11 @@ class Run:
         return RevenueContract(self.modules.revenue)
 
     @cached_property
+    def governor(self) -> RunGovernorContract:
+        """What the owners of shares decide; only a run whose charter names governance has one."""
+        return RunGovernorContract(self.modules.governor)
+
+    @cached_property
     def game(self) -> GameContract:
         """Disputes."""
         return GameContract(self.modules.game)
@@ -186,7 +192,9 @@ class Run:
 
     def contracts(self) -> dict[str, Contract]:
         """The contracts whose events tell the state of the run, by name."""
+        governor = {"governor": self.governor} if self.charter.governance.is_named else {}
         return {
+            **governor,
             "tickets": self.tickets,
             "tenures": self.tenures,
             "commitments": self.commitments,

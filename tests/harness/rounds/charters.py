@@ -12,6 +12,7 @@ from assay.protocol.run.run_charter import (
     RunChain,
     RunCharter,
     RunEconomics,
+    RunGovernance,
     RunLaunch,
     RunTiming,
     RunTraining,
@@ -117,6 +118,24 @@ WIDE: Final = replace(
     partial_sum=program_of("partial sum"),
 )
 """1,024 seats in groups of 32."""
+
+
+GOVERNED: Final = replace(
+    RUN,
+    governance=RunGovernance(
+        guardian=Address((0x6A4D).to_bytes(20, "big")),
+        voting_delay=DAY,
+        voting_period=3 * DAY,
+        timelock=2 * DAY,
+        longest_pause=5 * DAY,
+        guardian_pause=2 * DAY,
+        guardian_pauses=3,
+        quorum_ppm=200_000,
+        least_rounds=1,
+        least_price_ppm=500_000,
+    ),
+)
+"""The same, whose owners of shares may pause it, end it and lower its price."""
 
 
 def changed(charter: RunCharter, part: str, **changes: Any) -> RunCharter:

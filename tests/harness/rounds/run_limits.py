@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -23,9 +23,9 @@ from assay.protocol.economics.limits import (
 from assay.protocol.economics.run_bounds import MAX_EXPIRY, MAX_HEADER, audit_terms
 from assay.protocol.errors import RejectedError
 from assay.protocol.run.program_ref import ProgramRef
-from assay.protocol.run.run_charter import RunCharter
-from assay.protocol.types import Wei
-from tests.harness.rounds.charters import BEACON, RUN, WIDE, changed
+from assay.protocol.run.run_charter import RunCharter, RunGovernance
+from assay.protocol.types import Address, Wei
+from tests.harness.rounds.charters import BEACON, GOVERNED, RUN, WIDE, changed
 from tests.harness.rounds.samples import START
 
 
@@ -74,6 +74,7 @@ def run_limits() -> Iterator[RunLimit]:
     yield from _rates()
     yield from _chain()
     yield from _programs()
+    yield from _governance()
 
 
 def _heads() -> Iterator[RunLimit]:
@@ -338,6 +339,46 @@ def _programs() -> Iterator[RunLimit]:
             wrong = replace(base, **{field: replace(ref, **{part: other})})
             yield RunLimit(f"{field}.{part}", "ProgramMismatch", None, base, wrong)
     yield RunLimit("partial_sum", "ProgramMismatch", None, RUN, replace(RUN, partial_sum=WIDE.partial_sum))
+
+
+def _governance() -> Iterator[RunLimit]:
+    g, c, day = GOVERNED.governance, GOVERNED.chain, 86_400
+    seen = c.inclusion_delay + c.reorg_depth
+
+    def of(
+        field: str, least: int, most: int, base: RunCharter = GOVERNED, what: str | None = None
+    ) -> Iterator[RunLimit]:
+        what = what or field.replace("_", " ")
+        yield _of("governance", field, "WindowTooShort", what, least, least - 1, base=base)
+        yield _of("governance", field, "ScheduleTooLong", what, most, most + 1, base=base)
+
+    yield from of("voting_delay", seen + MIN_WINDOW, MAX_WINDOW)
+    yield from of("voting_period", seen + day, MAX_WINDOW)
+    yield from of("timelock", GOVERNED.timing.commit + c.inclusion_delay + seen + MIN_WINDOW, MAX_WINDOW)
+    long = changed(GOVERNED, "timing", stall=24 * MAX_WINDOW)
+    yield from of("longest_pause", 1, MAX_WINDOW, base=long)
+    yield from of("guardian_pause", 1, MAX_WINDOW, base=long)
+    yield from of("guardian_pauses", 1, 16)
+    room = GOVERNED.timing.stall - times.slowest(GOVERNED.timing, c.inclusion_delay)
+    for field, other in (("longest_pause", "guardian_pause"), ("guardian_pause", "longest_pause")):
+        most = room - getattr(g, other)
+        yield _of("governance", field, "ScheduleTooLong", "pauses", most, most + 1, base=GOVERNED)
+    yield from of("least_rounds", 1, GOVERNED.rounds)
+    yield _of("governance", "quorum_ppm", "QuorumTooLow", None, 100_000, 99_999, base=GOVERNED)
+    yield _of("governance", "quorum_ppm", "RateTooHigh", "quorum", PPM, PPM + 1, base=GOVERNED)
+    yield _of("governance", "least_price_ppm", "ValueZero", "least price", 1, 0, base=GOVERNED)
+    yield _of("governance", "least_price_ppm", "RateTooHigh", "least price", PPM, PPM + 1, base=GOVERNED)
+    unpaid = changed(GOVERNED, "economics", shares_per_unit=Wei(0))
+    yield RunLimit("economics.shares_per_unit", "ValueZero", "shares per unit", GOVERNED, unpaid)
+    # Nobody guards: no pauses of a guardian. Nobody governs: nothing of governance is said.
+    none = changed(GOVERNED, "governance", guardian=Address(bytes(20)), guardian_pause=0, guardian_pauses=0)
+    for field in ("guardian_pause", "guardian_pauses"):
+        yield _of("governance", field, "ScheduleTooLong", field.replace("_", " "), 0, 1, base=none)
+    for said in fields(RunGovernance):
+        value: Any = g.guardian if said.name == "guardian" else 1
+        if said.name != "voting_period":
+            wrong = changed(RUN, "governance", **{said.name: value})
+            yield RunLimit(f"governance.{said.name}", "ValueZero", "voting period", RUN, wrong)
 
 
 def _of(

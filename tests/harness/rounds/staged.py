@@ -19,8 +19,8 @@ BOND = Wei(ETHER)
 
 
 def modules_at(other: str = NOBODY, **places: str) -> RunModules:
-    """Where the contracts of a run are; all that are not named are at one place."""
-    named = {f.name: places.get(f.name, other) for f in fields(RunModules)}
+    """Where the contracts of a run are; all that are not named are at one place, but for a governor: there is none."""
+    named = {"governor": NOBODY, **{f.name: other for f in fields(RunModules) if f.name != "governor"}} | places
     return RunModules(**{name: Address(bytes.fromhex(place[2:])) for name, place in named.items()})
 
 

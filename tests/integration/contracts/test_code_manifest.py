@@ -7,13 +7,13 @@ import os
 
 from eth_utils.crypto import keccak
 
-from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
+from assay_ledger.deployment.places import GOVERNOR, LEAVES, ROUND_CONTRACTS
 from tests.harness.contracts.harness import artifact
 from tests.harness.contracts.snapshots import FOLDER, RENEW
 
 MANIFEST = FOLDER / "code.json"
 NAMES = (
-    *("RunDeployer", "RunCharter", *ROUND_CONTRACTS.values(), "Arbiter"),
+    *("RunDeployer", "RunCharter", *ROUND_CONTRACTS.values(), *GOVERNOR.values(), "Arbiter"),
     *(*LEAVES.values(), "PrevrandaoSeed", "DrandSeed", "Vouchers"),
 )
 

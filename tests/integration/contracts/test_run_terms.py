@@ -86,7 +86,7 @@ def _shaken(source: random.Random) -> RunCharter:
     limit = source.choice(LIMITS)
     terms = source.choice([limit.inside, limit.inside, limit.beyond])
     for _ in range(source.randrange(3)):
-        part = source.choice(["training", "timing", "economics", "launch", "clocks", "chain"])
+        part = source.choice(["training", "timing", "economics", "launch", "clocks", "chain", "governance"])
         owner = getattr(terms, part)
         field = source.choice([f.name for f in fields(owner) if isinstance(getattr(owner, f.name), int)])
         value = getattr(owner, field)

@@ -261,6 +261,7 @@ def run_vector() -> dict[str, Any]:
         (*range(500, 503), 1 << 100, 504, 505),
         *programs,
         (CLAIMANT, CONTRACT),
+        (CLAIMANT, *range((1 << 40) + 600, (1 << 40) + 605), *range(3_000_000_605, 3_000_000_609)),
     )
     return {"terms": _nested(terms), "run": RunCharter.from_tuple(terms).run.hex()}
 

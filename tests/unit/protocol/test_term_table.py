@@ -15,6 +15,7 @@ from assay.protocol.run.run_charter import (
     RunChain,
     RunCharter,
     RunEconomics,
+    RunGovernance,
     RunLaunch,
     RunTiming,
     RunTraining,
@@ -32,6 +33,7 @@ PARTS: Final = {
     "launch": RunLaunch,
     "clocks": ClockTerms,
     "chain": RunChain,
+    "governance": RunGovernance,
     **dict.fromkeys(("step", "update", "merge", "witness", "partial_sum"), ProgramRef),
 }
 

@@ -1,0 +1,74 @@
+"""What a vote can decide, as the governor is called with it (contracts/interfaces/IGovernance.sol)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Final
+
+from assay.protocol import abi
+from assay.protocol.digests import keccak
+from assay.protocol.types import Address, Digest
+
+VOTED: Final = ("against", "for", "abstain")
+"""What a vote says, by the number that the governor counts it under."""
+
+
+class ProposalState(IntEnum):
+    """How far a proposal is; equal to OpenZeppelin's `ProposalState`."""
+
+    PENDING = 0
+    ACTIVE = 1
+    CANCELLED = 2
+    DEFEATED = 3
+    SUCCEEDED = 4
+    QUEUED = 5
+    EXPIRED = 6
+    EXECUTED = 7
+
+
+class Verb(Enum):
+    """The functions that a proposal may call, by their ABI signatures: everything that a vote can reach."""
+
+    PAUSE = "pause(uint48)"
+    RESUME = "resume()"
+    SUNSET = "sunset()"
+    PRICE = "setPrice(uint32)"
+    LIST = "list(address,bool)"
+    DISMISS = "dismissGuardian()"
+    SUCCESSOR = "nameSuccessor(address)"
+
+    @property
+    def types(self) -> list[str]:
+        """ABI types of its arguments."""
+        return [t for t in self.value[self.value.index("(") + 1 : -1].split(",") if t]
+
+    @property
+    def selector(self) -> bytes:
+        """The first four bytes of a call."""
+        return keccak(self.value.encode())[:4]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verb with its arguments: seconds of a pause, ppm of a price, a gateway and whether it goes, a charter."""
+
+    verb: Verb
+    arguments: tuple[int | bool | Address, ...] = ()
+
+    @property
+    def calldata(self) -> bytes:
+        """What the governor calls itself with."""
+        return self.verb.selector + abi.encode(self.verb.types, list(self.arguments))
+
+
+def proposed(governor: Address, decision: Decision) -> tuple[list[Address], list[int], list[bytes]]:
+    """Targets, values and calls of a proposal: one call of the governor to itself."""
+    return [governor], [0], [decision.calldata]
+
+
+def proposal_id(governor: Address, decision: Decision, description: str) -> int:
+    """The name under which the governor knows a proposal."""
+    types = ["address[]", "uint256[]", "bytes[]", "bytes32"]
+    digest = Digest(keccak(description.encode()))
+    return int.from_bytes(keccak(abi.encode(types, [*proposed(governor, decision), digest])), "big")
