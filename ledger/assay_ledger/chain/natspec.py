@@ -43,6 +43,7 @@ CONTRACTS: Final = (
     "DrandSeed",
     "PrevrandaoSeed",
     "Vouchers",
+    "RunGovernor",
 )
 """The contracts whose errors and events a person can meet; what their libraries declare is among theirs."""
 

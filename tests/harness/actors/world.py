@@ -18,7 +18,7 @@ from assay.training.rounds import TorchCompute
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.deployment.deploy import deploy_token
-from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
+from assay_ledger.deployment.places import GOVERNOR, LEAVES, ROUND_CONTRACTS
 from assay_ledger.store.objects import Objects
 from tests.harness.actors.programs import outer_program, update_program
 from tests.harness.contracts.fresh import fresh_artifacts
@@ -28,6 +28,7 @@ ETHER = 10**18
 START = 1_800_000_000
 CONTRACTS = [
     *ROUND_CONTRACTS.values(),
+    *GOVERNOR.values(),
     *LEAVES.values(),
     "Arbiter",
     "GroupedGenerations",

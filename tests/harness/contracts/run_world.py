@@ -19,7 +19,7 @@ from assay.protocol.types import Address
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.deployment.deploy import deploy_run, deploy_seed
-from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
+from assay_ledger.deployment.places import GOVERNOR, LEAVES, ROUND_CONTRACTS
 from tests.harness.contracts import harness
 from tests.harness.contracts.arena import arena_charter
 from tests.harness.contracts.fresh import fresh_artifacts
@@ -58,7 +58,7 @@ class RunWorld:
         self.now = START
         self.first_state = ""
         self._ids = 0
-        with fresh_artifacts(folder, [*ROUND_CONTRACTS.values(), *LEAVES.values(), *BESIDE, token]):
+        with fresh_artifacts(folder, [*ROUND_CONTRACTS.values(), *GOVERNOR.values(), *LEAVES.values(), *BESIDE, token]):
             chain = Chain(self.node.url)
             deployer = Account.from_key(self.node.dev_keys[0])
             token_address, _ = chain.deploy(deployer, token)

@@ -20,7 +20,7 @@ from assay_ledger.bindings.vouchers import VouchersContract
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Anvil
 from assay_ledger.deployment.deploy import deploy_run, deploy_seed, deploy_token
-from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS
+from assay_ledger.deployment.places import GOVERNOR, LEAVES, ROUND_CONTRACTS
 from assay_ledger.deployment.vouchers import vouchers_place
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.run import Run
@@ -85,7 +85,7 @@ class PaidRun:
 def paid_run(folder: Path, payers: int) -> Iterator[PaidRun]:
     """A run of its own node; payers with 1000 tokens each, whose keystores are `payer-0.json` and so on, the gateway's
     `gateway.json`."""
-    names = [*NAMES, *ROUND_CONTRACTS.values(), *LEAVES.values(), "VoucherWallet"]
+    names = [*NAMES, *ROUND_CONTRACTS.values(), *GOVERNOR.values(), *LEAVES.values(), "VoucherWallet"]
     with fresh_artifacts(folder / "artifacts", names), Anvil(genesis_time=START, accounts=payers + 2) as node:
         chain = Chain(node.url)
         sponsor, gateway, *keys = (Account.from_key(key) for key in node.dev_keys[: payers + 2])

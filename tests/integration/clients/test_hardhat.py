@@ -21,7 +21,7 @@ from assay_ledger.chain.outbox import Outbox, Result
 from assay_ledger.chain.sent import Payload
 from assay_ledger.deployment.code import check_code
 from assay_ledger.deployment.deploy import deploy_run, deploy_seed, deploy_token
-from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS, places_of
+from assay_ledger.deployment.places import GOVERNOR, LEAVES, ROUND_CONTRACTS, places_of
 from assay_ledger.rounds.index import RunIndex
 from assay_ledger.rounds.run import Run
 from tests.harness.contracts.arena import arena_charter
@@ -105,6 +105,7 @@ def test_a_process_that_begins_anew_outbids_what_its_former_self_left(node: Hard
 NAMES = [
     *("RunDeployer", "RunCharter", "TestToken", "PrevrandaoSeed", "DrandSeed", "Arbiter"),
     *ROUND_CONTRACTS.values(),
+    *GOVERNOR.values(),
     *LEAVES.values(),
 ]
 

@@ -33,6 +33,7 @@ from assay_ledger.deployment.deploy import (
 )
 from assay_ledger.deployment.places import (
     FACTORY,
+    GOVERNOR,
     LEAVES,
     ROUND_CONTRACTS,
     create2_address,
@@ -47,7 +48,15 @@ from tests.harness.rounds.staged import modules_at
 from tests.unit.ledger.test_deploy import real_charter
 
 SHARED = ["TestToken", "PrevrandaoSeed", "DrandSeed", "Arbiter"]
-NAMES = ["RunDeployer", "RunCharter", "Vouchers", *SHARED, *ROUND_CONTRACTS.values(), *LEAVES.values()]
+NAMES = [
+    "RunDeployer",
+    "RunCharter",
+    "Vouchers",
+    *SHARED,
+    *ROUND_CONTRACTS.values(),
+    *GOVERNOR.values(),
+    *LEAVES.values(),
+]
 IMPOSTORS = ["EvilVault", "PresetVault", "ReentrantToken"]
 EVERYTHING = ["charter", *ROUND_CONTRACTS, "arbiter", *(f"{family} leaf" for family in LEAVES), "beacon"]
 

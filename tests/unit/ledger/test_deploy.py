@@ -21,7 +21,7 @@ from assay_ledger.deployment.deploy import (
     deploy_token,
     verify_round_wiring,
 )
-from assay_ledger.deployment.places import LEAVES, ROUND_CONTRACTS, create_address, places_of
+from assay_ledger.deployment.places import GOVERNOR, LEAVES, ROUND_CONTRACTS, create_address, places_of
 from assay_ledger.rounds.run import Run
 from tests.harness.contracts.arena import arena_charter
 from tests.harness.contracts.fresh import fresh_artifacts
@@ -32,6 +32,7 @@ from tests.harness.rounds.samples import START
 NAMES = [
     *("RunDeployer", "RunCharter", "TestToken", "PrevrandaoSeed", "Arbiter"),
     *ROUND_CONTRACTS.values(),
+    *GOVERNOR.values(),
     *LEAVES.values(),
 ]
 
