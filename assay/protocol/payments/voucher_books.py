@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Protocol
 
 from assay.protocol.errors import refuse
 from assay.protocol.payments.voucher import PayerDeposit, owners_part
@@ -30,6 +30,14 @@ class SignedAmount:
     is_signed: bool
 
 
+class DecidedFees(Protocol):
+    """What the contract asks of the run's governor."""
+
+    is_sunset: bool
+    delisted: set[Address]
+    """Gateways for which no deposit is taken."""
+
+
 @dataclass
 class VoucherBooks:
     """The contract's books. Methods raise before they change anything; `now` is chain time in seconds."""
@@ -41,6 +49,8 @@ class VoucherBooks:
     deposits: dict[DepositPlace, PayerDeposit] = field(default_factory=dict)
     owed: dict[Address, int] = field(default_factory=dict)
     """To the owners, by token."""
+    governor: DecidedFees | None = None
+    """Of a run whose charter names governance."""
 
     def __post_init__(self) -> None:
         """Raises PartTooLarge, DelayOutOfBounds."""
@@ -54,7 +64,7 @@ class VoucherBooks:
         return self.deposits.get((payer, gateway, token), NOTHING)
 
     def deposit(self, payer: Address, gateway: Address, token: Address, amount: int) -> None:
-        """Raises TokenNotListed, AmountZero, AccountUnusable, DepositTooLarge."""
+        """Raises TokenNotListed, AmountZero, AccountUnusable, FeesEnded, GatewayDelisted, DepositTooLarge."""
         if token not in self.tokens:
             raise refuse("TokenNotListed", token=token)
         if amount == 0:
@@ -62,6 +72,11 @@ class VoucherBooks:
         for account in (payer, gateway):
             if account in (bytes(20), self.address):
                 raise refuse("AccountUnusable", account=account)
+        if self.governor is not None:
+            if self.governor.is_sunset:
+                raise refuse("FeesEnded")
+            if gateway in self.governor.delisted:
+                raise refuse("GatewayDelisted", gateway=gateway)
         held = self.deposit_of(payer, gateway, token)
         if amount > (room := MAX_DEPOSIT - held.balance):
             raise refuse("DepositTooLarge", amount=amount, room=room)

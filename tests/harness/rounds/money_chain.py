@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
 from functools import cache
 from typing import Final
@@ -57,6 +57,7 @@ class MoneyChain:
     """The contracts on a chain of their own, which know each other by one real charter."""
 
     contracts_of: Mapping[str, str] = CONTRACTS
+    revenue_tokens: Sequence[EvmContract] = ()
 
     def __init__(self, charter: RunCharter) -> None:
         self.evm = Evm(timestamp=START)
@@ -68,7 +69,8 @@ class MoneyChain:
         at = {name: text(create_address(deployer, nonce + k)) for k, name in enumerate(names)}
         self.modules: RunModules = modules_at(**at)
         token, beacon = (Address(bytes.fromhex(place[2:])) for place in (self.token.address, at["beacon"]))
-        self.charter = replace(charter, token=token, beacon=beacon)
+        paid_in = tuple(Address(bytes.fromhex(place.address[2:])) for place in self.revenue_tokens)
+        self.charter = replace(charter, token=token, beacon=beacon, revenue_tokens=paid_in)
         peers = astuple(self.modules)
         self.contracts: dict[str, EvmContract] = {"RoundsBench": self.evm.deploy("RoundsBench", peers)}
         self.contracts["RunCharter"] = self.evm.deploy("RunCharter", self.charter.as_tuple(), peers)

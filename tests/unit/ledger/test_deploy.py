@@ -9,10 +9,14 @@ import pytest
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
+from assay.protocol.errors import RejectedError
 from assay.protocol.run.run_charter import RunCharter
-from assay.protocol.types import Address, Digest
+from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.bindings.run_deployer import RunDeployerContract
+from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.chain.node import Anvil
+from assay_ledger.deployment.code import code_of
 from assay_ledger.deployment.deploy import (
     DeploymentFailed,
     WiringWrong,
@@ -27,10 +31,11 @@ from tests.harness.contracts.arena import arena_charter
 from tests.harness.contracts.fresh import fresh_artifacts
 from tests.harness.games import config
 from tests.harness.programs import counting
+from tests.harness.rounds.charters import GOVERNED
 from tests.harness.rounds.samples import START
 
 NAMES = [
-    *("RunDeployer", "RunCharter", "TestToken", "PrevrandaoSeed", "Arbiter"),
+    *("RunDeployer", "RunCharter", "TestToken", "PrevrandaoSeed", "DrandSeed", "Arbiter"),
     *ROUND_CONTRACTS.values(),
     *GOVERNOR.values(),
     *LEAVES.values(),
@@ -83,6 +88,29 @@ def test_a_run_stands_where_its_terms_say_and_reads_them_back(chain: Chain, term
     assert (run.charter, run.run_id, run.address) == (terms, terms.run, places.charter)
     assert {name: getattr(run.modules, name) for name in ROUND_CONTRACTS} == places.modules
     assert verify_round_wiring(Run(chain, run.address)).modules == run.modules
+
+
+def test_a_governed_run_has_its_governor_where_its_terms_say(
+    chain: Chain, sponsor: LocalAccount, terms: RunCharter
+) -> None:
+    economics = replace(terms.economics, shares_per_unit=Wei(1))
+    slow = replace(GOVERNED.governance, timelock=30 * 86_400)
+    governed = replace(terms, economics=economics, governance=slow)
+    run, places = deploy_run(chain, sponsor, governed), places_of(governed)
+    assert run.charter == governed and run.modules.governor == places.modules["governor"]
+    assert chain.ask(run.governor.charter()) == run.address
+    assert chain.ask(run.governor.guardian()) == GOVERNED.governance.guardian
+    assert code_of(run).status() == "release"
+    assert "governor" in [part.name for part in code_of(run).contracts]
+
+
+def test_nobody_governs_a_run_whose_charter_names_no_governance(chain: Chain, sponsor: LocalAccount, run: Run) -> None:
+    assert run.modules.governor == bytes(20)
+    assert "governor" not in [part.name for part in code_of(run).contracts]
+    deployer = RunDeployerContract(places_of(run.charter).deployer)
+    with pytest.raises(RejectedError) as refused:
+        chain.send(sponsor, deployer.create(load_artifact("RunGovernor").bytecode))
+    assert refused.value.code == "NotNext"
 
 
 def test_two_runs_share_an_arbiter(chain: Chain, sponsor: LocalAccount, terms: RunCharter, run: Run) -> None:

@@ -1,0 +1,158 @@
+"""Owners, a guardian, users and gateways do anything in any order: model and contracts end alike, nothing is lost."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from assay.protocol.rounds.decisions import Decision, Verb
+from tests.harness.payments.voucher_stage import GATEWAYS
+from tests.harness.rounds.governed_money import PAYERS, EarningWorld
+from tests.harness.rounds.governed_world import DEMOCRATIC
+from tests.harness.rounds.samples import ETHER
+
+TERMS = DEMOCRATIC.governance
+WAITS = sorted({1, 600, TERMS.voting_delay, TERMS.voting_delay + 1, TERMS.voting_period, TERMS.timelock,
+                TERMS.guardian_pause, TERMS.longest_pause, 14 * 86_400, DEMOCRATIC.timing.vesting})  # fmt: skip
+DECISIONS = [
+    Decision(Verb.PAUSE, (86_400,)),
+    Decision(Verb.PAUSE, (TERMS.longest_pause + 1,)),
+    Decision(Verb.RESUME),
+    Decision(Verb.SUNSET),
+    Decision(Verb.PRICE, (700_000,)),
+    Decision(Verb.PRICE, (TERMS.least_price_ppm - 1,)),
+    Decision(Verb.LIST, (GATEWAYS[0], True)),
+    Decision(Verb.LIST, (GATEWAYS[0], False)),
+    Decision(Verb.DISMISS),
+    Decision(Verb.SUCCESSOR, (GATEWAYS[1],)),
+]
+people, decisions = st.integers(0, 3), st.sampled_from(DECISIONS)
+labels, gateways = st.sampled_from(["", "again"]), st.integers(0, 1)
+amounts = st.sampled_from([0, 1, 10**6, ETHER, 7 * ETHER])
+
+
+class GovernanceMachine(RuleBasedStateMachine):
+    """`accepted`: calls that went through at least once, over all examples."""
+
+    accepted: ClassVar[set[str]]
+
+    @initialize()
+    def begin(self) -> None:
+        self.world = EarningWorld()
+        self.owners = self.world.owners()
+        self.world.deposit_revenue(1000 * ETHER)
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            self.world.check_money()
+            self.world.end()
+
+    def _said(self, call: str, said: str) -> None:
+        if not said:
+            self.accepted.add(call)
+
+    @rule(seconds=st.sampled_from(WAITS))
+    def wait(self, seconds: int) -> None:
+        self.world.tick(seconds)
+
+    @rule(a=people, b=people, part=st.sampled_from([0, 1, 2, 3]))
+    def transfer(self, a: int, b: int, part: int) -> None:
+        had = self.world.run.grants.token.balances[self.owners[a]]
+        amount = had + 1 if part == 3 else had * part // 2
+        self._said("transfer", self.world.transfer(self.owners[a], self.owners[b], amount))
+
+    @rule(a=people, b=people)
+    def delegate(self, a: int, b: int) -> None:
+        self._said("delegate", self.world.delegate(self.owners[a], self.owners[b]))
+
+    @rule(a=people, decision=decisions, label=labels)
+    def propose(self, a: int, decision: Decision, label: str) -> None:
+        self._said("propose", self.world.propose(self.owners[a], decision, label))
+
+    @rule(a=people, decision=decisions, label=labels, support=st.integers(0, 3))
+    def vote(self, a: int, decision: Decision, label: str, support: int) -> None:
+        self._said("vote", self.world.vote(self.owners[a], self.world.id_of(decision, label), support))
+
+    @rule(decision=decisions, label=labels)
+    def queue(self, decision: Decision, label: str) -> None:
+        self._said("queue", self.world.queue(decision, label))
+
+    @rule(decision=decisions, label=labels)
+    def execute(self, decision: Decision, label: str) -> None:
+        said = self.world.execute(decision, label)
+        self._said("execute", said)
+        self._said(decision.verb.name, said)
+
+    @rule(decision=decisions, label=labels)
+    def carry(self, decision: Decision, label: str) -> None:
+        """Everybody is of one mind: chance alone would hardly ever execute anything."""
+        world = self.world
+        if world.propose(self.owners[0], decision, label):
+            return
+        world.tick(TERMS.voting_delay + 1)
+        for who in self.owners:
+            self._said("vote", world.vote(who, world.id_of(decision, label)))
+        world.tick(TERMS.voting_period)
+        if not world.queue(decision, label):
+            self._said("queue", "")
+            world.tick(TERMS.timelock)
+            self.execute(decision, label)
+
+    @rule(a=people, decision=decisions, label=labels)
+    def withdraw_proposal(self, a: int, decision: Decision, label: str) -> None:
+        self._said("cancel", self.world.withdraw_proposal(self.owners[a], decision, label))
+
+    @rule(stranger=st.booleans())
+    def guardian_pause(self, stranger: bool) -> None:
+        self._said("guardian", self.world.guardian_pause(self.owners[0] if stranger else None))
+
+    @rule()
+    def restart(self) -> None:
+        """Anybody opens the next round, if it may open."""
+        self._said("round", self.world.restart())
+
+    @rule(payer=people, gateway=gateways, amount=amounts)
+    def pay_in(self, payer: int, gateway: int, amount: int) -> None:
+        self._said("deposit", self.world.pay_in(payer, gateway, amount))
+
+    @rule(payer=people, gateway=gateways, amount=amounts)
+    def ask_back(self, payer: int, gateway: int, amount: int) -> None:
+        self._said("ask", self.world.ask_back(payer, gateway, amount))
+
+    @rule(payer=people, gateway=gateways)
+    def take_back(self, payer: int, gateway: int) -> None:
+        self._said("refund", self.world.take_back(payer, gateway))
+
+    @rule(gateway=gateways, batch=st.lists(st.tuples(people, amounts), min_size=1, max_size=3))
+    def redeem(self, gateway: int, batch: list[tuple[int, int]]) -> None:
+        self._said("redeem", self.world.redeem(gateway, batch))
+
+    @rule()
+    def pay_owners(self) -> None:
+        owed = self.world.vouchers.owed.get(self.world.earned_in, 0)
+        if owed >= 10**6:
+            self._said("pay", self.world.pay_owners(owed))
+
+    @rule(a=people)
+    def claim(self, a: int) -> None:
+        if self.world.claim(self.owners[a]):
+            self.accepted.add("claim")
+
+    @invariant()
+    def alike(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        self.world.check_votes()
+        self.world.check_earnings()
+        self.nobody_votes_twice()
+
+    def nobody_votes_twice(self) -> None:
+        """Attack: more weight by splitting, moving or delegating shares. All weights are at most what there was."""
+        governor, token = self.world.governor, self.world.run.grants.token
+        for proposal in governor.proposals.values():
+            if proposal.snapshot < self.world.now:
+                weights = sum(governor.weight(who, proposal.snapshot) for who in [*self.world.people, *PAYERS])
+                earlier = token.past_supply(proposal.snapshot - TERMS.voting_delay)
+                assert sum(proposal.weights) <= weights <= min(earlier, token.past_supply(proposal.snapshot))
