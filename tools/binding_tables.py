@@ -24,6 +24,9 @@ CONTRACTS = {
     "Grants": "grants",
     "Vouchers": "vouchers",
     "RunGovernor": "governor",
+    "AnswerDeployer": "answer_deployer",
+    "AnswerCharter": "answer_charter",
+    "Gateways": "gateways",
 }
 """The contracts by the module of their binding."""
 
@@ -74,6 +77,10 @@ STRUCTS = {
     "Tenure": ("assay.protocol.rounds.terms", "Tenure"),
     "Work": ("assay.protocol.rounds.terms", "SeatWork"),
     "PayerDeposit": ("assay.protocol.payments.voucher", "PayerDeposit"),
+    "Program": ("assay.protocol.run.program_ref", "ProgramRef"),
+    "AnswerTerms": ("assay.protocol.run.answers", "AnswerTerms"),
+    "SaidAnswer": ("assay.protocol.run.answers", "SaidAnswer"),
+    "GatewayBond": ("assay.protocol.payments.gateway_books", "GatewayBond"),
 }
 """Structs that the protocol has a class for, with fields in the same order."""
 
@@ -86,7 +93,7 @@ WEI = {
     *("amount", "stake", "value", "wages", "pay", "shares", "bounty", "burned", "reserved", "unearned", "locked"),
     *("leaving", "free", "parked", "advanced", "held", "backing", "lockAmount"),
     *("allowance", "balanceOf", "claimable", "escrow", "getPastTotalSupply", "getPastVotes", "getVotes", "moveRefund"),
-    *("bond", "seatFee", "seatLock", "wage", "fine"),
+    *("bond", "bondSize", "seatFee", "seatLock", "wage", "fine"),
     *("balance", "asked", "redeemed", "paid", "toOwners", "owedOf"),
     *("pendingOf", "reservedOf", "reservedTotal", "totalSupply"),
 }

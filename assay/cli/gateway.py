@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli import serving
+from assay.cli import bonding, serving
 from assay.cli.common import (
     address_asked,
     check_money,
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="A server of text, deposits for it, vouchers, and what is redeemed.")
 app.command("start", epilog=serving.EPILOG)(serving.start)
+app.command("bond", epilog=bonding.BOND_EPILOG)(bonding.bond)
+app.command("unbond", epilog=bonding.UNBOND_EPILOG)(bonding.unbond)
+app.command("list", epilog=bonding.LIST_EPILOG)(bonding.list_)
+app.command("defend", epilog=bonding.DEFEND_EPILOG)(bonding.defend)
 
 GatewayOption = Annotated[str, typer.Option("--gateway", metavar="ADDRESS", help="The gateway's account.")]
 

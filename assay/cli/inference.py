@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from assay.cli import relaying
+from assay.cli import accusing, relaying
 from assay.cli.asked_model import (
     ContextOption,
     GenerationOption,
@@ -21,12 +21,14 @@ from assay.cli.asked_model import (
 from assay.cli.common import parse_address, print_fields, print_json, unlock_key
 from assay.cli.options import KEY, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import progress
-from assay.protocol.errors import ConfigError
 from assay.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Text from a model, exact to the last bit.")
 
 app.command("relay", epilog=relaying.EPILOG)(relaying.relay)
+app.command("pledge", epilog=accusing.PLEDGE_EPILOG)(accusing.pledge)
+app.command("covered", epilog=accusing.COVERED_EPILOG)(accusing.covered)
+app.command("accuse", epilog=accusing.ACCUSE_EPILOG)(accusing.accuse)
 
 TemperatureOption = Annotated[float, typer.Option("--temperature", min=0.0, max=100.0, help="0 takes the likeliest.")]
 TopKOption = Annotated[int, typer.Option("--top-k", min=0, help="Draw from so many tokens at most; 0 for all.")]
@@ -125,16 +127,10 @@ def verify(
     says, 8 when it is not, 6 when nobody signed these bytes. Of a folder nothing says which run it is of: the signed
     run is shown, and checked only against a run that is named.
     """
-    from assay.inference.statement import MAX_BYTES, StatementRefused, read_statement
+    from assay.inference.statement import StatementRefused
     from assay.inference.verify import check_run, replay
 
-    try:
-        with file.open("rb") as source:
-            signed = read_statement(source.read(MAX_BYTES + 1))
-    except OSError as error:
-        raise ConfigError(
-            f"{file} cannot be read ({error.strerror}).", code="FileUnreadable", remedy="Name a statement's file."
-        ) from None
+    signed = accusing.read_file(file)
     if by is not None and parse_address(by) != signed.signer:
         raise StatementRefused(f"The statement is signed by 0x{signed.signer.hex()}, not by {by}.")
     check_source(settings, model)

@@ -5,7 +5,6 @@ Source: docs/adr/0067-bonded-gateways.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.engine.runtime.trace import TorchTrace
@@ -13,8 +12,7 @@ from assay.inference.answer_program import answer_program
 from assay.inference.model import LanguageModel
 from assay.inference.statement import AnswerStatement
 from assay.protocol.program.program import Program
-from assay.protocol.program.trace import Tamper, flip_bit
-from assay.protocol.run.answers import HELD, AnswerTerms, SaidAnswer, answer_inputs
+from assay.protocol.run.answers import AnswerTerms, SaidAnswer, answer_inputs
 from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.types import Wei
 
@@ -53,23 +51,3 @@ def answer_state(model: LanguageModel, said: SaidAnswer, place: int) -> ListByte
 def honest_trace(program: Program, model: LanguageModel, said: SaidAnswer, place: int) -> TorchTrace:
     """The run of the answer program on what a statement says, as an accuser and an honest gateway have it."""
     return TorchTrace(program, answer_state(model, said, place))
-
-
-def claimed_trace(program: Program, model: LanguageModel, said: SaidAnswer, place: int) -> TorchTrace:
-    """A run that ends in what a statement claims, which a gateway defends: the honest one where that does.
-
-    A false statement's is altered where it is decided, in the last node.
-    """
-    found = honest_trace(program, model, said, place)
-    return found if found.state_root(1) == HELD else contrary_trace(program, model, said, place)
-
-
-def contrary_trace(program: Program, model: LanguageModel, said: SaidAnswer, place: int) -> TorchTrace:
-    """A liar's run, on either side: it ends in the contrary of what is true."""
-    return TorchTrace(program, answer_state(model, said, place), tamper=_forged(program))
-
-
-def _forged(program: Program) -> Tamper:
-    """The last node that computes says otherwise."""
-    outputs: Sequence[int] = program.output_nodes[0]
-    return flip_bit(1, program.nodes[outputs[0]].node)  # type: ignore[union-attr]

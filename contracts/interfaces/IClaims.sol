@@ -7,13 +7,14 @@ enum ClaimKind {
     INTERVAL,
     UPDATE,
     OUTER,
-    ATTESTATION
+    ATTESTATION,
+    ANSWER
 }
 
 /// @notice Names a claim by where it stands, so that a game can look it up.
 /// @dev INTERVAL, UPDATE: round, seat. OUTER: round, seat = of the opener (above 64 seats its ticket), duty = group of a partial sum plus one,
 /// party = who backs, outerRoot. ATTESTATION: round, seat, duty = part. outerRoot of all but OUTER names the accusation whose game it is, or the
-/// attestation. Fields that a kind does not use are zero.
+/// attestation. ANSWER: outerRoot = the claim of a signed statement's token. Fields that a kind does not use are zero.
 struct ClaimRef {
     ClaimKind kind;
     uint64 round;
@@ -48,7 +49,8 @@ interface IBeneficiary {
     function onBounty(bytes32 lockId, uint256 amount) external;
 }
 
-/// @title The books that claims stand in: Commitments (INTERVAL, UPDATE), Generations (OUTER) and Attestations (ATTESTATION); IRunCharter.bookOf names the one of a kind.
+/// @title The books that claims stand in: Commitments (INTERVAL, UPDATE), Generations (OUTER) and Attestations (ATTESTATION), and beside a run Gateways (ANSWER);
+/// IRunCharter.bookOf names the one of a kind.
 /// @dev A game calls onOpened once and onClosed once. On a conviction that returns `first`, the game itself seizes and burns `lockAmount` of `lockId`
 /// in the vault, wholly, in the same transaction.
 interface IClaims {

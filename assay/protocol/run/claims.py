@@ -27,6 +27,7 @@ class ClaimKind(IntEnum):
     UPDATE = 2
     OUTER = 3
     ATTESTATION = 4
+    ANSWER = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class ClaimRef:
 
     INTERVAL, UPDATE: round, seat. OUTER: round, the opener's seat or ticket as `seat`, the group of a sum plus one as
     `duty`, who backs as `party`, the root. ATTESTATION: round, seat, part as `duty`. But for OUTER `outer_root` names
-    the accusation whose game it is, or the attestation.
+    the accusation whose game it is, or the attestation. ANSWER: `outer_root` names a token of a signed statement.
     """
 
     kind: ClaimKind

@@ -2,97 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assay.protocol.rounds.terms import RoundTerms
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RunCharter, RunModules
-from assay.protocol.types import Address, Digest, Wei
-from assay_ledger.bindings.structs import as_round_terms
-from assay_ledger.contract import Contract, Decoded, Query, address
-
-
-@dataclass(frozen=True, slots=True)
-class AdmittedFields:
-    """The struct `Admitted`, as contracts give it."""
-
-    program: ProgramFields
-    steps: int
-
-    @staticmethod
-    def of(v: Decoded) -> AdmittedFields:
-        """Of its fields in order."""
-        return AdmittedFields(ProgramFields.of(v[0]), v[1])
-
-
-@dataclass(frozen=True, slots=True)
-class DutyTermsFields:
-    """The struct `DutyTerms`, as contracts give it."""
-
-    start: int
-    length: int
-    delay: int
-    capacity: int
-    audit_ppm: int
-    reaudit_ppm: int
-    wage: Wei
-
-    @staticmethod
-    def of(v: Decoded) -> DutyTermsFields:
-        """Of its fields in order."""
-        return DutyTermsFields(v[0], v[1], v[2], v[3], v[4], v[5], Wei(v[6]))
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramFields:
-    """The struct `Program`, as contracts give it."""
-
-    root: Digest
-    tree: Digest
-    header: bytes
-
-    @staticmethod
-    def of(v: Decoded) -> ProgramFields:
-        """Of its fields in order."""
-        return ProgramFields(Digest(v[0]), Digest(v[1]), v[2])
-
-
-def as_run_modules(v: Decoded) -> RunModules:
-    """A `RunModules` as a contract gives it."""
-    return RunModules(
-        address(v[0]),
-        address(v[1]),
-        address(v[2]),
-        address(v[3]),
-        address(v[4]),
-        address(v[5]),
-        address(v[6]),
-        address(v[7]),
-        address(v[8]),
-        address(v[9]),
-        address(v[10]),
-        address(v[11]),
-        address(v[12]),
-        address(v[13]),
-        address(v[14]),
-        address(v[15]),
-        address(v[16]),
-        address(v[17]),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class TicketTermsFields:
-    """The struct `TicketTerms`, as contracts give it."""
-
-    bond: Wei
-    seasoning: int
-    shifts: int
-
-    @staticmethod
-    def of(v: Decoded) -> TicketTermsFields:
-        """Of its fields in order."""
-        return TicketTermsFields(Wei(v[0]), v[1], v[2])
+from assay.protocol.types import Address, Digest
+from assay_ledger.bindings.structs import (
+    AdmittedFields,
+    DutyTermsFields,
+    TicketTermsFields,
+    as_round_terms,
+    as_run_modules,
+)
+from assay_ledger.contract import Contract, Query, address
 
 
 class RunCharterContract(Contract):

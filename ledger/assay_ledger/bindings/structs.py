@@ -9,9 +9,30 @@ from assay.protocol.game.table import Side, Stage
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind, DutyResult, Missed, ReplayFinding
 from assay.protocol.rounds.terms import GenerationStatus, RoundTerms, SeatWork, UpdateEntry
 from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.run.answers import AnswerTerms
 from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.run.program_ref import ProgramRef
+from assay.protocol.run.run_charter import RunModules
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from assay_ledger.contract import Decoded, address
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedFields:
+    """The struct `Admitted`, as contracts give it."""
+
+    program: ProgramRef
+    steps: int
+
+    @staticmethod
+    def of(v: Decoded) -> AdmittedFields:
+        """Of its fields in order."""
+        return AdmittedFields(as_program(v[0]), v[1])
+
+
+def as_answer_terms(v: Decoded) -> AnswerTerms:
+    """A `AnswerTerms` as a contract gives it."""
+    return AnswerTerms(as_program(v[0]), Digest(v[1]), v[2], v[3], Wei(v[4]))
 
 
 def as_claim_ref(v: Decoded) -> ClaimRef:
@@ -60,6 +81,24 @@ class ClaimViewFields:
 def as_duty(v: Decoded) -> DrawnDuty:
     """A `Duty` as a contract gives it."""
     return DrawnDuty(DutyKind(v[0]), Round(v[1]), Seat(v[2]), Digest(v[3]), as_missed(v[4]))
+
+
+@dataclass(frozen=True, slots=True)
+class DutyTermsFields:
+    """The struct `DutyTerms`, as contracts give it."""
+
+    start: int
+    length: int
+    delay: int
+    capacity: int
+    audit_ppm: int
+    reaudit_ppm: int
+    wage: Wei
+
+    @staticmethod
+    def of(v: Decoded) -> DutyTermsFields:
+        """Of its fields in order."""
+        return DutyTermsFields(v[0], v[1], v[2], v[3], v[4], v[5], Wei(v[6]))
 
 
 def as_entry(v: Decoded) -> UpdateEntry:
@@ -229,6 +268,11 @@ def as_opening(v: Decoded) -> Opening:
     return Opening(v[0], tuple(v[1]), v[2], tuple(Digest(x) for x in v[3]), tuple(Digest(x) for x in v[4]))
 
 
+def as_program(v: Decoded) -> ProgramRef:
+    """A `Program` as a contract gives it."""
+    return ProgramRef(Digest(v[0]), Digest(v[1]), v[2])
+
+
 def as_result(v: Decoded) -> DutyResult:
     """A `Result` as a contract gives it."""
     return DutyResult(
@@ -282,6 +326,44 @@ def as_round_terms(v: Decoded) -> RoundTerms:
         v[35],
         v[36],
     )
+
+
+def as_run_modules(v: Decoded) -> RunModules:
+    """A `RunModules` as a contract gives it."""
+    return RunModules(
+        address(v[0]),
+        address(v[1]),
+        address(v[2]),
+        address(v[3]),
+        address(v[4]),
+        address(v[5]),
+        address(v[6]),
+        address(v[7]),
+        address(v[8]),
+        address(v[9]),
+        address(v[10]),
+        address(v[11]),
+        address(v[12]),
+        address(v[13]),
+        address(v[14]),
+        address(v[15]),
+        address(v[16]),
+        address(v[17]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TicketTermsFields:
+    """The struct `TicketTerms`, as contracts give it."""
+
+    bond: Wei
+    seasoning: int
+    shifts: int
+
+    @staticmethod
+    def of(v: Decoded) -> TicketTermsFields:
+        """Of its fields in order."""
+        return TicketTermsFields(Wei(v[0]), v[1], v[2])
 
 
 def as_work(v: Decoded) -> SeatWork:

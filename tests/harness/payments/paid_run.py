@@ -31,6 +31,7 @@ from tests.harness.rounds.samples import ETHER, START, mark
 from tests.unit.ledger.test_deploy import real_charter
 
 NAMES = ["RunDeployer", "RunCharter", "TestToken", "PrevrandaoSeed", "DrandSeed", "Arbiter", "Vouchers"]
+BESIDE = ["AnswerDeployer", "AnswerCharter", "Gateways"]
 
 
 @dataclass
@@ -85,7 +86,7 @@ class PaidRun:
 def paid_run(folder: Path, payers: int) -> Iterator[PaidRun]:
     """A run of its own node; payers with 1000 tokens each, whose keystores are `payer-0.json` and so on, the gateway's
     `gateway.json`."""
-    names = [*NAMES, *ROUND_CONTRACTS.values(), *GOVERNOR.values(), *LEAVES.values(), "VoucherWallet"]
+    names = [*NAMES, *BESIDE, *ROUND_CONTRACTS.values(), *GOVERNOR.values(), *LEAVES.values(), "VoucherWallet"]
     with fresh_artifacts(folder / "artifacts", names), Anvil(genesis_time=START, accounts=payers + 2) as node:
         chain = Chain(node.url)
         sponsor, gateway, *keys = (Account.from_key(key) for key in node.dev_keys[: payers + 2])

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from assay.engine.runtime.trace import TorchTrace
 from assay.inference.answer_program import MOST_VOCABULARY, answer_program
-from assay.inference.claims import claimed_trace, honest_trace, said_of
+from assay.inference.claims import honest_trace, said_of
 from assay.inference.generate import generate
+from assay.inference.lies import claimed_trace
 from assay.inference.model import LanguageModel
 from assay.inference.rows import WindowRows
 from assay.inference.sampling import GREEDY, MAX_TEMPERATURE, SamplingTerms, draw

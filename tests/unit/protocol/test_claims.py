@@ -56,7 +56,7 @@ def test_every_field_changes_the_challenge_commitment() -> None:
 
 
 def test_kinds_are_the_contracts_numbers() -> None:
-    assert [int(k) for k in ClaimKind] == [0, 1, 2, 3, 4]
+    assert [int(k) for k in ClaimKind] == [0, 1, 2, 3, 4, 5]
 
 
 def test_fields_that_do_not_fit_their_type_are_refused() -> None:

@@ -1,0 +1,181 @@
+"""Bonded gateways by commands, on a node: bond, pledge, look, accuse, play, and leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from eth_account.signers.local import LocalAccount
+
+from assay.inference.bonds import AnswerGames
+from assay.inference.generate import generate
+from assay.inference.lies import catch_liar, claimed_trace, false_statement
+from assay.inference.rows import WindowRows
+from assay.inference.sampling import SamplingTerms
+from assay.inference.statement import AnswerStatement, sign, statement_of
+from assay.protocol.game.state import Outcome
+from assay.protocol.types import Address, Wei
+from assay_ledger.chain.client import address_of
+from assay_ledger.deployment.answers import AnswerGates, check_answers
+from assay_ledger.keys.keystore import ActorKeys
+from tests.harness.inference.models import small_gpt, write_folder
+from tests.harness.payments.paid_run import PaidRun, paid_run
+from tests.harness.rounds.samples import ETHER
+
+MODEL = small_gpt()
+TERMS = SamplingTerms(seed=11, temperature=1_100_000)
+BOND = "100"
+
+
+@pytest.fixture(scope="module")
+def paid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaidRun]:
+    with paid_run(tmp_path_factory.mktemp("bonded"), payers=3) as made:
+        write_folder(MODEL, made.folder / "pulled")
+        yield made
+
+
+@pytest.fixture(scope="module")
+def bonds(paid: PaidRun) -> str:
+    """The contract that payer 0 bonded itself at, and pledged the model."""
+    made = paid.done(*paid.words(0, "bond", *own_model(paid), "--bond", BOND, "--yes"))
+    assert made["bond"] == made["deposited"] == 100 * ETHER
+    at = str(made["bonds"])
+    until = paid.done(*as_inference(paid, 0, "pledge", *own_model(paid), "--bonds", at, "--for", "864000", "--yes"))
+    assert 863_000 < until["until"] - paid.chain.head().timestamp <= 864_000
+    return at
+
+
+def own_model(paid: PaidRun) -> tuple[str, str]:
+    return ("--model", str(paid.folder / "pulled"))
+
+
+def as_inference(paid: PaidRun, who: int, *words: str) -> tuple[str, ...]:
+    """A command of `assay inference` by a payer."""
+    return ("inference", *paid.words(who, *words)[1:])
+
+
+def true_answer(paid: PaidRun, most: int = 8) -> AnswerStatement:
+    """What the model says, of this run."""
+    prompt = MODEL.encode("the cat")
+    found = generate(MODEL, WindowRows(MODEL), prompt, TERMS, most)
+    said = statement_of(MODEL, prompt, TERMS, most, found)
+    return AnswerStatement(
+        *(said.model, said.program, said.tokenizer, said.prompt, said.terms, said.most, said.end, said.answer),
+        paid.chain.chain_id,
+        paid.run.address,
+    )
+
+
+def file_of(paid: PaidRun, statement: AnswerStatement, key: LocalAccount, name: str) -> str:
+    path = paid.folder / f"{name}.json"
+    path.write_bytes(sign(statement, key).encode())
+    return str(path)
+
+
+def gates_at(paid: PaidRun, bonds: str) -> AnswerGates:
+    return check_answers(paid.run, Address(bytes.fromhex(bonds[2:])))
+
+
+def test_a_bonded_gateway_is_listed_and_covers_what_it_signs(paid: PaidRun, bonds: str) -> None:
+    listed = paid.done("gateway", "list", "--bonds", bonds)
+    me = "0x" + address_of(paid.keys[0]).hex()
+    (found,) = [g for g in listed["gateways"] if g["gateway"] == me]
+    assert found["bonded"] and found["covers"] and not found["convicted"] and listed["bond"] == 100 * ETHER
+    file = file_of(paid, true_answer(paid), paid.keys[0], "covered")
+    covered = paid.done("inference", "covered", file, "--bonds", bonds)
+    assert covered["covered"] and covered["gateway"] == me and covered["until"] == found["pledged_until"]
+    stranger = file_of(paid, true_answer(paid), paid.keys[1], "stranger")
+    assert paid.refused("inference", "covered", stranger, "--bonds", bonds).code == "NotCovered"
+    for name, odd in (
+        ("chainless", statement_of(MODEL, MODEL.encode("a"), TERMS, 1, [1])),
+        ("long", longer(true_answer(paid))),
+    ):
+        refused = paid.refused("inference", "covered", file_of(paid, odd, paid.keys[0], name), "--bonds", bonds)
+        assert refused.code == "NotCovered"
+
+
+def longer(statement: AnswerStatement) -> AnswerStatement:
+    from dataclasses import replace
+
+    return replace(statement, prompt=(1,) * (1 << 14))
+
+
+def test_a_true_answer_is_not_accused(paid: PaidRun, bonds: str) -> None:
+    file = file_of(paid, true_answer(paid), paid.keys[0], "true")
+    words = as_inference(paid, 1, "accuse", file, "--bonds", bonds, *own_model(paid), "--yes")
+    assert paid.refused(*words).code == "AnswerTrue"
+
+
+def test_another_contract_is_not_bonded_at(paid: PaidRun, bonds: str) -> None:
+    assert paid.refused("gateway", "list", "--bonds", "0x" + paid.token.hex()).code == "UnknownCode"
+    assert paid.refused("gateway", "list", "--bonds", "0x" + "77" * 20).code == "GatewaysMissing"
+
+
+def test_a_false_answer_is_accused_by_its_reader_and_costs_the_bond(paid: PaidRun, bonds: str) -> None:
+    gates = gates_at(paid, bonds)
+    false = false_statement(true_answer(paid), 5, MODEL.vocabulary)
+    file = file_of(paid, false, paid.keys[0], "false")
+    words = as_inference(paid, 1, "accuse", file, "--bonds", bonds, *own_model(paid), "--yes")
+    liar = AnswerGames(gates, MODEL, ActorKeys("liar", paid.keys[0]), claimed_trace)
+    with ThreadPoolExecutor(1) as pool:
+        accusing = pool.submit(paid.done, *words)
+        while gates.games.count() == 0:
+            if accusing.done():
+                accusing.result()
+            now = paid.chain.head().timestamp
+            paid.chain.rpc("evm_mine", {"timestamp": now + 300})
+        assert not liar.play(1)
+        said = accusing.result()
+    assert (said["place"], said["game"], said["convicted"]) == (5, 1, True)
+    found = paid.chain.ask(gates.gateways.bond_of(address_of(paid.keys[0])))
+    assert found.is_convicted and not found.is_bonded and found.disputes == 0
+    won = paid.done(*paid.words(1, "unbond", "--bonds", bonds, "--yes"))
+    assert not won["released"] and won["exiting"] > 5 * ETHER
+    paid.chain.rpc("evm_mine", {"timestamp": won["not_before"] + 1})
+    before = paid.held(address_of(paid.keys[1]))
+    assert paid.done(*paid.words(1, "unbond", "--bonds", bonds, "--yes"))["withdrawn"] == won["exiting"]
+    assert paid.held(address_of(paid.keys[1])) == before + won["exiting"]
+
+
+def test_a_scene_of_a_liar_ends_in_its_conviction(paid: PaidRun, bonds: str) -> None:
+    gates = gates_at(paid, bonds)
+
+    def pass_time(until: int) -> None:
+        paid.chain.rpc("evm_mine", {"timestamp": until})
+
+    liar, reader = (ActorKeys(name, paid.keys[k]) for name, k in (("liar", 2), ("reader", 1)))
+    lie = catch_liar(gates, MODEL, liar, reader, true_answer(paid), pass_time)
+    assert lie.is_convicted and lie.outcome is Outcome.LEAF and lie.place == 4
+    assert lie.bounty + lie.burned == 100 * ETHER and lie.transactions < 20
+    totals = paid.chain.ask(gates.vault.totals())
+    assert sum(totals) == paid.held(gates.vault.address), "every token has a place"
+
+
+def test_an_honest_gateway_defends_itself_by_command_and_leaves(paid: PaidRun, bonds: str) -> None:
+    gates = gates_at(paid, bonds)
+    gate = paid.gateway
+    paid.chain.send(paid.keys[1], paid.run.token.mint(address_of(gate), Wei(1000 * ETHER)))
+    words = (
+        "--key",
+        str(paid.folder / "gateway.json"),
+        "--password-file",
+        str(paid.folder / "password"),
+    )
+    paid.done("gateway", "bond", *own_model(paid), "--bond", BOND, "--yes", *words)
+    pledged = paid.done("inference", "pledge", *own_model(paid), "--bonds", bonds, "--for", "864000", "--yes", *words)
+    from assay.inference.lies import contrary_trace
+
+    true = sign(true_answer(paid), gate)
+    false_accuser = AnswerGames(gates, MODEL, ActorKeys("accuser", paid.keys[1]), contrary_trace)
+    claim = false_accuser.commit(true, 2)
+    paid.chain.rpc("evm_mine", {"timestamp": false_accuser.reveals_at(claim)[1]})
+    game = false_accuser.present(true, 2)
+    with ThreadPoolExecutor(1) as pool:
+        accusing = pool.submit(false_accuser.play, game)
+        said = paid.done("gateway", "defend", *own_model(paid), "--bonds", bonds, "--once", *words)
+        assert said == {"games": [game], "won": 1, "lost": 0} and not accusing.result()
+    assert paid.refused("gateway", "unbond", "--bonds", bonds, "--yes", *words).code == "BondInUse"
+    over = pledged["until"] + paid.run.charter.timing.challenge + 1
+    paid.chain.rpc("evm_mine", {"timestamp": over})
+    assert paid.done("gateway", "unbond", "--bonds", bonds, "--yes", *words)["released"]
