@@ -105,26 +105,22 @@ def accuse(
     the gateway's bond.
     """
     from assay.inference.bonds import AnswerGames, check_covered
-    from assay.inference.verify import FalseAnswer, replay
+    from assay.inference.verify import false_place
 
     check_source(settings, model)
     the_run = open_round_run(settings)
     check_run_code(the_run, settings)
     gates, signed = gates_of(the_run, bonds), read_file(file)
     own = asked_model(settings, model, recipe, context, tier).model
-    place = -1
-    try:
-        replay(own, signed.statement)
-    except FalseAnswer as false:
-        place = int(false.details.get("place", 0))
-        talk.print(false.message)
+    place = false_place(own, signed.statement)
     # Attack: a reader's own model or machine that is wrong. Nobody is accused of what this one finds true.
-    if place < 0:
+    if place is None:
         raise UsageError(
             "The answer is what the model says: there is nothing to accuse of.",
             code="AnswerTrue",
             remedy="Keep your tokens; a false accusation costs them.",
         )
+    talk.print(f"Token {place} of the answer is false.")
     keys = unlock_key(settings)
     games = AnswerGames(gates, own, keys)
     if not games.is_committed(signed, place):

@@ -27,7 +27,7 @@ from assay.cli.options import (
     DeviceOption,
     JsonOption,
     YesOption,
-    typed_amount_or_none,
+    typed_amount,
     with_settings,
 )
 from assay.durations import duration
@@ -74,7 +74,7 @@ def bond(
             "--bond",
             metavar="AMOUNT",
             help="Of each gateway of these contracts; what a ticket stakes unless given.",
-            callback=typed_amount_or_none,
+            callback=typed_amount,
         ),
     ] = None,
     _device: DeviceOption = None,
@@ -127,7 +127,7 @@ def unbond(settings: Settings, bonds: BondsOption, yes: YesOption = False, as_js
     withdrawn = Wei(0)
     if exiting and chain.head().timestamp > not_before:
         chain.send(keys.account, gates.vault.withdraw())
-        withdrawn, exiting = Wei(exiting), 0
+        withdrawn, exiting = exiting, Wei(0)
     elif exiting:
         talk.print(f"{the_run.currency.both(exiting)} can be withdrawn after chain time {not_before}.")
     document = {"released": released, "exiting": exiting, "not_before": not_before, "withdrawn": withdrawn}
@@ -151,7 +151,7 @@ def list_(
     gates = gates_of(the_run, bonds)
     root = None if model is None else Digest(bytes.fromhex(model.removeprefix("0x")))
     now = the_run.chain.head().timestamp
-    found = [
+    found: list[dict[str, Any]] = [
         {
             "gateway": "0x" + s.gateway.hex(),
             "bonded": s.is_bonded,
@@ -166,7 +166,7 @@ def list_(
         print_json({"bond": gates.terms.bond, "program": "0x" + gates.terms.forward.hex(), "gateways": found})
         return
     talk.print(f"The bond of each is {the_run.currency.both(gates.terms.bond)}.")
-    rows = [[s["gateway"], _state(s), s["games"], duration(max(0, int(s["pledged_until"]) - now))] for s in found]
+    rows = [[s["gateway"], _state(s), s["games"], duration(max(0, s["pledged_until"] - now))] for s in found]
     print_table("", ["gateway", "bond", "games", "pledged for"], rows)
 
 

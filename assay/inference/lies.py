@@ -11,7 +11,7 @@ from assay.inference.bonds import AnswerGames, bond, check_covered, pledge_model
 from assay.inference.claims import answer_state, honest_trace
 from assay.inference.model import LanguageModel
 from assay.inference.statement import AnswerStatement, sign
-from assay.inference.verify import FalseAnswer, replay
+from assay.inference.verify import false_place
 from assay.protocol.errors import InvariantError
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
@@ -78,11 +78,8 @@ def catch_liar(
     pledge_model(gates, model, liar, pledged)
     false = sign(false_statement(true, len(true.answer) // 2, model.vocabulary), liar.local)
     check_covered(gates, false)
-    place = -1
-    try:
-        replay(model, false.statement)
-    except FalseAnswer as found:
-        place = int(found.details["place"])
+    place = false_place(model, false.statement)
+    assert place is not None
     accuser, defender = AnswerGames(gates, model, reader), AnswerGames(gates, model, liar, claimed_trace)
     claim = accuser.commit(false, place)
     pass_time(accuser.reveals_at(claim)[1])

@@ -80,6 +80,20 @@ def replay(model: LanguageModel, statement: AnswerStatement) -> AnswerReplay:
     return AnswerReplay(tuple(found))
 
 
+def false_place(model: LanguageModel, statement: AnswerStatement) -> int | None:
+    """The first place at which a statement is false: what a claim of it names. None where it is true.
+
+    Raises AnotherModel, NumericsError (LogitsNotFinite).
+    """
+    try:
+        replay(model, statement)
+    except FalseAnswer as false:
+        place = false.details.get("place", 0)
+        assert isinstance(place, int)
+        return place
+    return None
+
+
 def _false(what: str, place: int, claimed: tuple[int, ...], expected: int | None) -> FalseAnswer:
     said = claimed[place] if place < len(claimed) else None
     return FalseAnswer(what, place=place, claimed=said, expected=expected)

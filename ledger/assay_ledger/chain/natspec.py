@@ -44,6 +44,9 @@ CONTRACTS: Final = (
     "PrevrandaoSeed",
     "Vouchers",
     "RunGovernor",
+    "Gateways",
+    "AnswerCharter",
+    "AnswerDeployer",
 )
 """The contracts whose errors and events a person can meet; what their libraries declare is among theirs."""
 

@@ -14,7 +14,7 @@ from tests.harness.contracts.snapshots import FOLDER, RENEW
 MANIFEST = FOLDER / "code.json"
 NAMES = (
     *("RunDeployer", "RunCharter", *ROUND_CONTRACTS.values(), *GOVERNOR.values(), "Arbiter"),
-    *(*LEAVES.values(), "PrevrandaoSeed", "DrandSeed", "Vouchers"),
+    *(*LEAVES.values(), "PrevrandaoSeed", "DrandSeed", "Vouchers", "AnswerDeployer", "AnswerCharter", "Gateways"),
 )
 
 
