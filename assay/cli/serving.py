@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.asked_model import (
+    AskedModel,
     ContextOption,
     GenerationOption,
     ModelOption,
@@ -17,11 +18,12 @@ from assay.cli.asked_model import (
     asked_model,
     check_source,
 )
-from assay.cli.common import print_json, talk, unlock_key
+from assay.cli.common import parse_address, print_json, talk, unlock_key
 from assay.cli.noted_decimals import parse_as_noted
 from assay.cli.options import KEY, STORED_RUN, DeviceOption, JsonOption, typed_amount, with_settings
 from assay.cli.paying import ContractOption, TokenOption, contract_of, token_of
 from assay.protocol.errors import UsageError
+from assay.protocol.types import Address
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 EPILOG = (
     "Example: assay gateway start --model pulled --key gate --port 0 --json"
-    '  ->  {"url", "model", "signer", "payment"}, then serves until Ctrl-C'
+    '  ->  {"url", "model", "signer", "payment", "pledged_until"}, then serves until Ctrl-C'
 )
 
 
@@ -63,13 +65,19 @@ def start(
     ] = None,
     token: TokenOption = None,
     contract: ContractOption = None,
+    bonds: Annotated[
+        str | None, typer.Option("--bonds", metavar="ADDRESS", help="Contract at which --key is bonded, to pledge it.")
+    ] = None,
+    pledge_for: Annotated[
+        int, typer.Option("--pledge-for", min=1, help="Seconds of chain time to pledge for, with --bonds.")
+    ] = 86_400,
     rate: Annotated[float, typer.Option("--rate", min=0.01, help="Requests a second of one address.")] = 20.0,
     _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve /v1/completions and /v1/models by OpenAI's interface until Ctrl-C. Every answer carries a statement signed
     by --key, which `assay inference verify` draws again. With --price each request carries a voucher that pays for it;
-    without, whoever reaches it may ask.
+    without, whoever reaches it may ask. With --bonds the bond of --key answers for them: run `gateway defend` too.
     """
     from assay.inference.gateway.app import GatewayTerms
     from assay.inference.gateway.limits import AskerLimits
@@ -84,6 +92,7 @@ def start(
     account = keys.local
     listener = listen("The gateway", host, port)
     asked = asked_model(settings, model, recipe, context, tier, generation)
+    pledged = None if bonds is None else _pledge(settings, keys, asked, bonds, pledge_for)
     with ExitStack() as stack:
         till, each = None, ""
         if price is not None and vouchers is not None:
@@ -105,7 +114,7 @@ def start(
         def ready() -> None:
             if as_json:
                 shown = {"url": url, "model": "0x" + asked.model.root.hex(), "signer": account.address.lower()}
-                print_json(shown | {"payment": payment})
+                print_json(shown | {"payment": payment, "pledged_until": pledged})
                 return
             typer.echo(url)
             if till is not None:
@@ -113,6 +122,25 @@ def start(
             talk.print("Ctrl-C ends it.")
 
         serve(terms, listener, rows=rows, waiting=waiting, ready=ready)
+
+
+def _pledge(settings: Settings, keys: ActorKeys, asked: AskedModel, bonds: str, seconds: int) -> int:
+    """Pledges the gateway to the model that it serves; until when. A pledge that lasts longer stands.
+
+    Raises UsageError (ModelOfNoRun): statements of a folder alone name no run, and no bond answers for them.
+    """
+    from assay.cli.common import open_round_run
+    from assay.inference.bonds import pledge_model
+    from assay_ledger.deployment.answers import check_answers
+
+    if asked.run is None:
+        raise UsageError(
+            "Statements about a folder's model name no run: no bond answers for them.",
+            code="ModelOfNoRun",
+            remedy="Serve the run's model: --run and --store in place of --model.",
+        )
+    gates = check_answers(open_round_run(settings), Address(parse_address(bonds)))
+    return pledge_model(gates, asked.model, keys, seconds)
 
 
 def _till(

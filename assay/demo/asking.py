@@ -1,4 +1,4 @@
-"""What the model of a demo is for: a reader pays a gateway for text from it, and draws an answer again without one."""
+"""What a demo's model is for: a reader pays a gateway for text, draws an answer again, and has a liar convicted."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import requests
 
 from assay.amounts import TEST_MONEY
 from assay.datasets.tokenizers import Characters, read_tokenizer
-from assay.demo.measured import PaidReading
+from assay.demo.measured import PaidReading, ReadLie
 from assay.demo.scene import OTHERS, DemoScene
 from assay.demo.stage import CommandFailed
+from assay.demo.timekeeper import Timekeeper
 from assay.inference.model import TOKENIZER_FILE
+from assay.protocol.game.state import Outcome
 from assay.protocol.types import Address
 from assay_ledger.processes.children import stop
 
-READER, GATEWAY = OTHERS
+READER, GATEWAY, LIAR = OTHERS
 DEPOSIT: Final = TEST_MONEY.parse("10")
 PRICE: Final = "0.01"
 """For each token of prompt and answer."""
@@ -71,7 +73,35 @@ def ask(scene: DemoScene) -> PaidReading:
     to_owners = sum(redeemed["to_owners"].values())
     paid = sum(redeemed["paid"].values()) + to_owners
     texts = [prompt + str(answer["choices"][0]["text"]) for answer in answers]
-    return PaidReading(contract, texts, DEPOSIT, int(verified["equal"]), paid, to_owners)
+    lie = catch(scene, statement, folder / "pulled")
+    return PaidReading(contract, texts, DEPOSIT, int(verified["equal"]), paid, to_owners, lie)
+
+
+def catch(scene: DemoScene, statement: Path, model: Path) -> ReadLie:
+    """A second gateway bonds itself and answers falsely; the reader draws the answer again, and the game decides.
+
+    In this process, by the code that the commands call: each of some twenty would load PyTorch anew.
+    """
+    from assay.inference.claims import answer_terms
+    from assay.inference.lies import catch_liar
+    from assay.inference.model import read_folder
+    from assay.inference.statement import read_statement
+    from assay_ledger.deployment.answers import deploy_answers
+
+    scene.talk("a second gateway bonds itself, and answers falsely")
+    run, own = scene.run, read_folder(model)
+    reader, liar = (scene.stage.keys(name) for name in (READER, LIAR))
+    gates = deploy_answers(run, reader.account, answer_terms(own, run.charter.economics.seat_lock))
+    true = read_statement(statement.read_bytes()).statement
+    keeper = Timekeeper(run.chain, scene.store, run.address, frozenset())
+    found = catch_liar(gates, own, liar, reader, true, keeper.jump)
+    money = run.currency
+    scene.say(
+        f"token {found.place} of its answer is false: the reader accuses, and the contract computes it; the liar loses "
+        f"({found.outcome.name}), {money.brief(found.bounty)} tokens of its bond to the reader, "
+        f"{money.brief(found.burned)} burned"
+    )
+    return ReadLie(gates.vault.address, found.is_convicted and found.outcome is Outcome.LEAF, found.transactions)
 
 
 def refund_words(scene: DemoScene, asking: PaidReading) -> list[str]:

@@ -17,6 +17,7 @@ from assay.protocol.types import Address, Digest
 from assay.sponsor.cards import read_card, read_corpus
 from assay_ledger.bindings.revenue import Claimed
 from assay_ledger.bindings.token import TokenContract
+from assay_ledger.bindings.vault import VaultContract
 from assay_ledger.index.records import GameRecord
 
 if TYPE_CHECKING:
@@ -44,6 +45,15 @@ class Quality:
     """CPU seconds of one step in stock eager f32 PyTorch, one thread."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReadLie:
+    """A lie that was told under a bond. vault: where bonds lie; is_convicted: by the contract's own value."""
+
+    vault: Address
+    is_convicted: bool
+    transactions: int
+
+
 @dataclass(slots=True)
 class PaidReading:
     """What a reader asked of the model, was answered and paid; amounts in wei."""
@@ -56,6 +66,7 @@ class PaidReading:
     paid: int
     """To the gateway and the model's owners."""
     to_owners: int
+    lie: ReadLie
     withdrawn: int = 0
 
     @property
@@ -64,14 +75,17 @@ class PaidReading:
         return self.deposited - self.paid
 
     def document(self, run: Run) -> dict[str, Any]:
-        """What `assay demo --json` says of it; the difference is what was made or lost, by what the contract holds."""
-        held = run.chain.ask(TokenContract(run.charter.token).balance_of(self.contract))
+        """What `assay demo --json` says of it; the difference is what was made or lost, by what the contracts hold."""
+        token = TokenContract(run.charter.token)
+        held, bonded = (run.chain.ask(token.balance_of(at)) for at in (self.contract, self.lie.vault))
+        totals = run.chain.ask(VaultContract(self.lie.vault).totals())
         return {
             "answers": len(self.texts),
             "verified": self.verified,
             "paid": self.paid,
             "to_owners": self.to_owners,
-            "conservation_difference": self.deposited - self.paid - self.withdrawn - held,
+            "false_answers_convicted": int(self.lie.is_convicted),
+            "conservation_difference": self.deposited - self.paid - self.withdrawn - held + sum(totals) - bonded,
         }
 
 

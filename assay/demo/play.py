@@ -149,10 +149,11 @@ def settle(scene: DemoScene) -> None:
     """The escrow's rest goes back; a reader pays for text; revenue streams for its four weeks, every owner claims."""
     stage, run = scene.stage, scene.run
     payers = ["0x" + scene.addresses[name].hex() for name in ("sponsor", *OTHERS)]
+    each = TEST_MONEY.show(REVENUE + run.charter.economics.seat_lock)
     stage.run_all(
         [
             ["run", "refund", "--key", "sponsor"],
-            ["ledger", "faucet", *payers, "--tokens", TEST_MONEY.show(REVENUE), "--key", "faucet"],
+            ["ledger", "faucet", *payers, "--tokens", each, "--key", "faucet"],
         ]
     )
     scene.asking = asking = ask(scene)

@@ -51,8 +51,8 @@ ACTOR_GRACE_S: Final = 2.0
 """An actor that is told to end finishes what it sends; whatever takes longer is safe to kill."""
 
 
-OTHERS: Final = ("reader", "gateway")
-"""Who uses the model that the others train."""
+OTHERS: Final = ("reader", "gateway", "liar")
+"""Who uses the model that the others train, who serves it, and who serves it falsely."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,11 @@ def sentences(names: Mapping[str, str], document: dict[str, Any]) -> Iterator[st
             f"{rounded(asked['to_owners'])} of them to its owners; {asked['verified']} was drawn again from the signed "
             "statement alone, bit for bit."
         )
+        if asked["false_answers_convicted"]:
+            yield (
+                "Another gateway lied under a bond: the reader found the false token, the contract computed it, and "
+                "the bond is lost."
+            )
     yield (
         f"Those whose work stood own the model's shares and claimed {rounded(sum(document['claimed'].values()))} "
         "tokens of revenue."

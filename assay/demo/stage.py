@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from assay.protocol.errors import (
     AssayError,
@@ -28,6 +28,9 @@ from assay.protocol.errors import (
     UserError,
 )
 from assay_ledger.processes.children import spawn, stop
+
+if TYPE_CHECKING:
+    from assay_ledger.keys.keystore import ActorKeys
 
 COMMAND_LIMIT_S: Final = 240.0
 PARALLEL: Final = 2
@@ -112,6 +115,12 @@ class DemoStage:
     def name_run(self, address: str) -> None:
         """Later commands are about this run."""
         self.environment["ASSAY_RUN"] = address
+
+    def keys(self, name: str) -> ActorKeys:
+        """The keys of a name, for what this process does itself."""
+        from assay_ledger.keys.keystore import find_key, load_keys
+
+        return load_keys(find_key(self.keys_dir, name), PASSWORD)
 
     def run(self, *words: str) -> Any:
         """The JSON that a command prints. Raises the error that the command ended with, or CommandFailed."""

@@ -99,9 +99,9 @@ def bond(gates: AnswerGates, keys: ActorKeys) -> Wei:
 
 
 def pledge_model(gates: AnswerGates, model: LanguageModel, keys: ActorKeys, seconds: int) -> int:
-    """Pledges a gateway for so many seconds of chain time from now; until when.
+    """Pledges a gateway for so many seconds of chain time from now; until when. A pledge that lasts longer stands.
 
-    Raises ConfigError (AnotherModel), RejectedError (NotBonded, PledgeNotLonger, PledgeTooLong).
+    Raises ConfigError (AnotherModel), RejectedError (NotBonded, PledgeTooLong).
     """
     if model.program.root != gates.terms.forward:
         raise AnotherModel(
@@ -109,6 +109,8 @@ def pledge_model(gates: AnswerGates, model: LanguageModel, keys: ActorKeys, seco
             f"0x{model.program.root.hex()}."
         )
     until = gates.run.chain.head().timestamp + seconds
+    if (standing := gates.run.chain.ask(gates.gateways.pledge_of(keys.address, model.root))) >= until:
+        return standing
     gates.run.chain.send(keys.account, gates.gateways.pledge(model.root, until))
     return until
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from assay.engine.runtime.trace import TorchTrace
-from assay.inference.bonds import AnswerGames, bond, check_covered, pledge_model
+from assay.inference.bonds import AnswerGames, accusing_time, bond, check_covered, pledge_model
 from assay.inference.claims import answer_state, honest_trace
 from assay.inference.model import LanguageModel
 from assay.inference.statement import AnswerStatement, sign
@@ -67,7 +67,6 @@ def catch_liar(
     reader: ActorKeys,
     true: AnswerStatement,
     pass_time: Callable[[int], None],
-    pledged: int = 86_400,
 ) -> CaughtLie:
     """A gateway bonds and pledges itself, answers falsely, and is convicted by the reader who draws the answer again.
 
@@ -75,14 +74,15 @@ def catch_liar(
     played by the code that gateways and readers play theirs with; the liar alone brings another run.
     """
     bond(gates, liar)
-    pledge_model(gates, model, liar, pledged)
+    pledge_model(gates, model, liar, 2 * accusing_time(gates))
     false = sign(false_statement(true, len(true.answer) // 2, model.vocabulary), liar.local)
     check_covered(gates, false)
     place = false_place(model, false.statement)
     assert place is not None
     accuser, defender = AnswerGames(gates, model, reader), AnswerGames(gates, model, liar, claimed_trace)
     claim = accuser.commit(false, place)
-    pass_time(accuser.reveals_at(claim)[1])
+    at = accuser.reveals_at(claim)[1]
+    accuser.wait_to_reveal(claim, lambda: pass_time(max(at, gates.run.chain.head().timestamp + 1)))
     game_id = accuser.present(false, place)
     while not gates.games.game(game_id).state.is_over:
         if not (defender.step(game_id) or accuser.step(game_id)):

@@ -125,7 +125,7 @@ def test_a_false_step_is_found_by_the_auditor_on_call_and_settled_by_the_contrac
 def check_inference(scene: DemoScene, document: dict[str, Any]) -> None:
     """A reader has paid for each token of two answers, to the gateway and to the owners, and has its rest back."""
     assert scene.asking is not None and (asked := document["inference"])["answers"] == 2
-    assert asked["verified"] == 1 and asked["conservation_difference"] == 0
+    assert asked["verified"] == asked["false_answers_convicted"] == 1 and asked["conservation_difference"] == 0
     tokens = 2 * (len(prompt_of(scene.stage.folder / "asking" / "pulled" / "tokenizer.json")) + TOKENS)
     assert asked["paid"] == tokens * TEST_MONEY.parse(PRICE) and asked["to_owners"] == asked["paid"] // 10
     assert document["revenue"] == play.REVENUE + asked["to_owners"]
