@@ -22,6 +22,9 @@ ONE_SHARE: Final = 10 ** (SHARES.decimals or 0)
 MOST_PAYERS: Final = 1_000
 """Payers of each list of a document, those who paid most; `more` counts the others."""
 
+ASKED_EVERY_S: Final = 3_600
+"""Of chain time."""
+
 K = TypeVar("K", bound=Address | None)
 
 # --- shares
@@ -202,11 +205,12 @@ def _balance_document(reader: RunReader, token: Address) -> Document:
 
 
 def _asked_balance(reader: RunReader, token: Address) -> tuple[int, int] | None:
-    """What the token says, and in which block: asked once for each change of the books, in the block they are of."""
-    at, block = reader.earnings.vouchers, reader.state.head.number
+    """What the token says, and in which block: asked for when the books have changed, in the block that they are of,
+    and now and then, since a token can take without a word."""
+    at, head = reader.earnings.vouchers, reader.state.head
     if at is None:
         return None
-    key = ("vouchers hold", token, reader.earnings.gateways.events)
+    key = ("vouchers hold", token, reader.earnings.gateways.events, head.timestamp // ASKED_EVERY_S)
     reader.node.forget(lambda other: isinstance(other, tuple) and other[:2] == key[:2] and other != key)
-    chain = reader.run.chain
+    chain, block = reader.run.chain, head.number
     return reader.node.find(key, lambda: (int(chain.ask(TokenContract(token).balance_of(at), at=block)), block))

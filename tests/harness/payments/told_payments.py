@@ -34,8 +34,7 @@ class ToldPayments:
         """Let chain time pass, a block at its end."""
         self.now += seconds
         self.block += 1
-        with self.reader.reading() as reader:
-            reader.take(reader.known, [], Head(self.block, self.now))
+        self.reader.take(self.reader.known, [], Head(self.block, self.now))
 
     def deposit(self, payer: Address, gateway: Address, amount: int, token: Address | None = None) -> None:
         self.tell(vouchers.VoucherDeposited(payer, gateway, token or self.token, payer, Wei(amount)))
@@ -76,5 +75,4 @@ class ToldPayments:
         """One event, in a block of its own."""
         self.block += 1
         found = Logged(event, self.block, next(self._logs), keccak(self.block.to_bytes(8)))
-        with self.reader.reading() as reader:
-            reader.take(reader.known, [(contract, found, self.now)], Head(self.block, self.now))
+        self.reader.take(self.reader.known, [(contract, found, self.now)], Head(self.block, self.now))

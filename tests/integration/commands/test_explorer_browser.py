@@ -18,9 +18,11 @@ from assay.explorer.documents import hexed
 from assay.explorer.losses import Losses
 from assay.explorer.reader import RunReader
 from assay.explorer.server import serve_reader
+from assay.protocol.payments.share_earnings import WEEK
 from assay_ledger.chain.client import Head
 from assay_ledger.store.blobs import open_store
 from tests.harness.browser import MISSING, BrowserPage, browser_page
+from tests.harness.payments.told_payments import GATEWAYS, PAYERS, ToldPayments
 
 pytestmark = pytest.mark.skipif(MISSING != "", reason=MISSING)
 
@@ -41,6 +43,20 @@ def take(reader: RunReader, told: list[ToldEvent]) -> None:
     reader.take(reader.known, told, Head(told[-1][1].block, told[-1][2]))
 
 
+def pay(reader: RunReader) -> None:
+    """Two gateways, three payers, some weeks of revenue, and a payer that wants its money back."""
+    told = ToldPayments(reader)
+    for payer in PAYERS:
+        for gateway in GATEWAYS:
+            told.deposit(payer, gateway, 10**20 + 7)
+    told.send_on(told.redeem(GATEWAYS[0], {PAYERS[0]: 10**19 + 1, PAYERS[1]: 3}))
+    told.pass_time(WEEK)
+    told.redeem(GATEWAYS[1], {PAYERS[2]: 10**18})
+    told.pay_in(PAYERS[2], 10**17)
+    told.ask_refund(PAYERS[1], GATEWAYS[0], 10**18)
+    told.pass_time(2 * WEEK)
+
+
 @pytest.fixture(scope="module")
 def source() -> Iterator[ToldEvent]:
     return imagined_events(ImaginedRun(SEATS), EVENTS + 10_000)
@@ -51,6 +67,7 @@ def reader(source: Iterator[ToldEvent], tmp_path_factory: pytest.TempPathFactory
     reader = RunReader(ImaginedRun(SEATS), open_store(tmp_path_factory.mktemp("store")))
     while len(reader.events) < EVENTS:
         take(reader, list(islice(source, 5_000)))
+    pay(reader)
     reader.follow()
     yield reader
     reader.stop()
@@ -74,6 +91,14 @@ def kinds(reader: RunReader) -> dict[str, str]:
     """One page of each kind."""
     found = {kind: paths[-1] for kind, paths in pages_of(reader).items() if kind != "list"}
     found |= {"run": "/run", "nothing": "/rounds/-99", "found nothing": "/search?q=abcdefabcdef"}
+    week = ToldPayments(reader).now // WEEK
+    found |= {
+        "revenue": "/revenue",
+        "week": f"/revenue/{week}",
+        "gateways": "/gateways",
+        "card of one": "/generations/1/card",
+    }
+    found |= {"gateway": f"/gateways/{hexed(GATEWAYS[0])}", "payer": f"/actors/{hexed(PAYERS[1])}"}
     found["accusation"] = f"/accusations/{hexed(reader.shelves.accusations[0])}"
     return found | {"search": f"/search?q={reader.shelves.works[0].digest.hex()[:6]}"}
 
@@ -97,7 +122,18 @@ def test_axe_finds_nothing_wrong_in_the_other_colours(
 ) -> None:
     page.look(width, dark)
     pages = kinds(reader)
-    for kind in ("front", "member", "accusation", "events", "nothing"):
+    for kind in (
+        "front",
+        "member",
+        "accusation",
+        "events",
+        "nothing",
+        "revenue",
+        "week",
+        "gateways",
+        "gateway",
+        "payer",
+    ):
         page.open(url + pages[kind])
         assert page.violations() == [], kind
 

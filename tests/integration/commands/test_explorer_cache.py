@@ -168,7 +168,9 @@ def test_pages_kept_take_no_more_than_they_may(grown: GrowingRun, monkeypatch: p
     [("/rounds/7", ("round", 7)), ("/api/v1/rounds/7", ("round", 7)), ("/commitments/7/3", ("round", 7)),
      ("/generations/8", ("round", 7)), ("/games/2", ("game", 2)), ("/epochs/2", ("epoch", 2)),
      ("/tickets/2", ("ticket", 2)), ("/tenures/2", ("tenure", 2)), ("/actors/0x" + "aB" * 20, bytes([0xAB] * 20)),
-     ("/", None), ("/money", None), ("/rounds/x", None), ("/rounds/7/x", None), ("/games/2/bundle.json", None)],
+     ("/", None), ("/money", None), ("/rounds/x", None), ("/rounds/7/x", None),
+     ("/generations/8/card", None), ("/revenue/8", None), ("/gateways/0x" + "aB" * 20, None),
+     ("/games/2/bundle.json", None)],
 )  # fmt: skip
 def test_a_page_knows_what_it_is_about(path: str, subject: object) -> None:
     assert subject_of(path) == subject
