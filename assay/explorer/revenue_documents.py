@@ -45,9 +45,8 @@ def week_document(reader: RunReader, week: int) -> Document | None:
     now = reader.state.head.timestamp
     tokens = []
     for token, stream in reader.earnings.streams.items():
-        for earned in stream.weeks(now, week):
-            if earned.week == week:
-                tokens.append({"token": hexed(token), **_earned(earned.whole), **_by_whom(earned.by)})
+        for earned in stream.weeks(now, week, week):
+            tokens.append({"token": hexed(token), **_earned(earned.whole), **_by_whom(earned.by)})
     return {**_span(week, now), "now": now, "tokens": tokens} if tokens else None
 
 

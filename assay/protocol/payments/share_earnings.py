@@ -175,14 +175,16 @@ class RevenueStream(Generic[P]):
         """What has not streamed yet."""
         return sum(bucket.amount - bucket.streamed(now) for bucket in self.buckets.values())
 
-    def weeks(self, now: int, first: int = 0) -> list[EarnedWeek[P]]:
-        """What was earned in each week from `first` on in which something streamed, the one that goes on too."""
+    def weeks(self, now: int, first: int = 0, last: int | None = None) -> list[EarnedWeek[P]]:
+        """What was earned in each week in which something streamed, the one that goes on too; from `first` to `last`
+        if they are given."""
+        end = -(-now // WEEK) if last is None else min(-(-now // WEEK), last + 1)
         found: dict[int, EarnedWeek[P]] = {}
         later: dict[tuple[int, int], int] = {}
         for bucket, week, grown in self._growing(self._copied(), now):
             later[bucket.week, week] = later.get((bucket.week, week), 0) + grown
         for bucket in self.buckets.values():
-            for week in range(max(bucket.week, first), min(bucket.week + STREAM_WEEKS, -(-now // WEEK))):
+            for week in range(max(bucket.week, first), min(bucket.week + STREAM_WEEKS, end)):
                 grown = bucket.growth.get(week, 0) + later.get((bucket.week, week), 0)
                 self._earned(bucket, found.setdefault(week, EarnedWeek(week)), grown, now)
         return [found[week] for week in sorted(found)]

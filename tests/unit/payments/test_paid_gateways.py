@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from assay.amounts import Currency
-from assay.bench.imagined_run import ImaginedRun
+from assay.bench.imagined_run import ImaginedRun, imagined_events
 from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
 from assay.protocol.errors import InvariantError
 from assay.protocol.payments.share_earnings import STREAM, WEEK
 from assay.protocol.types import Address, Wei
+from assay_ledger.bindings.shares import Transfer
 from assay_ledger.bindings.vouchers import GatewayPaid
+from assay_ledger.chain.client import Head
 from tests.harness.payments.told_payments import GATEWAYS, PAYERS, ToldPayments
 from tests.harness.rounds.stage import person
 
@@ -258,3 +260,75 @@ def test_every_unit_is_somebody_s_whatever_happens(data: st.DataObject) -> None:
     for rows in ("payers", "gateways", "paid", "weeks"):
         assert sum(int(row["earned"]) for row in token[rows]) == int(token["earned"])
         assert sum(int(row["per_share_atto"]) for row in token[rows]) <= int(token["per_share_atto"])
+
+
+def test_shares_that_change_hands_are_no_new_shares(told: ToldPayments) -> None:
+    told.mint(OWNER, 2 * SHARE)
+    told.pay_in(PAYERS[0], 4 * 10**6)
+    told.tell(Transfer(OWNER, PAYERS[1], Wei(SHARE)), "shares")
+    told.pass_time(6 * WEEK)
+    document = shown(told, "/revenue")
+    assert document["shares"] == str(2 * SHARE)
+    assert is_rounded_down(document["tokens"][0], 2 * 10**6 * 10**18)
+
+
+def test_two_tokens_are_told_apart_and_each_is_written_by_its_own_decimals() -> None:
+    run, second = ImaginedRun(4), person(0x7E1)
+    run.charter = replace(run.charter, revenue_tokens=(run.charter.token, second))
+    run.revenue_currencies = {second: Currency(6, "USDC")}
+    reader = RunReader(run)
+    reader.is_following = True
+    for lookups in (reader.node, reader.replays, reader.files):
+        lookups.start()
+    told = ToldPayments(reader)
+    told.mint(OWNER, 2 * SHARE)
+    for token, amount in ((told.token, 10**18), (second, 8 * USDC)):
+        told.deposit(PAYERS[0], GATEWAYS[0], 10 * amount, token)
+        told.send_on(told.redeem(GATEWAYS[0], {PAYERS[0]: 10 * amount}, token=token), token)
+    told.pass_time(2 * WEEK)
+    found = {row["token"]: row for row in shown(told, "/revenue")["tokens"]}
+    assert {token: row["deposited"] for token, row in found.items()} == {
+        hexed(told.token): str(10**18),
+        hexed(second): str(8 * USDC),
+    }
+    assert [row["to_owners"] for row in shown(told, "/gateways")["items"]] == [str(10**18), str(8 * USDC)]
+    assert [row["holds"] for row in shown(told, "/vouchers")["tokens"]] == ["0", "0"]
+    text = page(told, "/revenue")
+    assert ">8.00<" in text and ">1.00<" in text, "what was paid in, in whole tokens of either"
+    week = found[hexed(second)]["weeks"][-1]
+    assert week["earned"] == str(2 * USDC) and is_rounded_down(week, USDC * 10**18)
+    reader.stop()
+
+
+def test_payments_leave_a_model_s_card_as_it_is(told: ToldPayments) -> None:
+    told.mint(OWNER, SHARE)
+    before = shown(told, "/card")
+    told.deposit(PAYERS[0], GATEWAYS[0], 100)
+    told.redeem(GATEWAYS[0], {PAYERS[0]: 100})
+    assert shown(told, "/card") == before, "a card's bytes follow from the run, not from who pays for answers"
+
+
+def test_the_card_of_a_generation_is_of_its_weights_and_of_no_other(told: ToldPayments) -> None:
+    reader = told.reader
+    events = list(imagined_events(reader.run, 600))
+    reader.take(reader.known, events, Head(events[-1][1].block, events[-1][2]))
+    newest = shown(told, "/card")
+    first = shown(told, "/generations/1/card")
+    assert (first["weights"]["generation"], first["weights"]["final"]) == (1, True)
+    assert newest["weights"]["generation"] > 1 and first["weights"]["root"] != newest["weights"]["root"]
+    assert first["weights"]["root"] == newest["generations"][1]["parameters"]
+    assert {name: first[name] for name in first if name != "weights"} == {
+        name: newest[name] for name in newest if name != "weights"
+    }
+    text = page(told, "/generations/1/card")
+    wanted = (
+        first["run"],
+        str(first["chain_id"]),
+        first["weights"]["root"],
+        first["data"]["root"],
+        "final",
+        "not stated",
+    )
+    assert all(word in text for word in wanted)
+    assert "/generations/1/card" in page(told, "/generations/1")
+    assert TestClient(make_app(reader)).get("/generations/999/card").status_code == 404
