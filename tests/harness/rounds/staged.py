@@ -20,7 +20,8 @@ BOND = Wei(ETHER)
 
 def modules_at(other: str = NOBODY, **places: str) -> RunModules:
     """Where the contracts of a run are; all that are not named are at one place, but for a governor: there is none."""
-    named = {"governor": NOBODY, **{f.name: other for f in fields(RunModules) if f.name != "governor"}} | places
+    usual = dict.fromkeys((f.name for f in fields(RunModules)), other) | {"governor": NOBODY}
+    named = {name: places.get(name, place) for name, place in usual.items()}
     return RunModules(**{name: Address(bytes.fromhex(place[2:])) for name, place in named.items()})
 
 
