@@ -54,6 +54,7 @@ def _add_commands() -> None:
         economics,
         explain,
         gateway,
+        govern,
         inference,
         key,
         ledger,
@@ -78,6 +79,7 @@ def _add_commands() -> None:
     app.add_typer(config.app, name="config")
     app.add_typer(ledger.app, name="ledger")
     app.add_typer(gateway.app, name="gateway")
+    app.add_typer(govern.app, name="govern")
     app.add_typer(bundle.app, name="bundle")
     app.add_typer(dispute.app, name="dispute")
     app.add_typer(model.app, name="model")

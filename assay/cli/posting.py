@@ -171,6 +171,13 @@ def post(
     sponsor_multisig: Annotated[
         str | None, typer.Option("--sponsor-multisig", metavar="ADDRESS", help=SPONSORS)
     ] = None,
+    governed: Annotated[
+        bool, typer.Option("--governed", help="Owners of shares may pause new rounds, end the run, lower its price.")
+    ] = False,
+    guardian: Annotated[
+        str | None,
+        typer.Option("--guardian", metavar="ADDRESS", help="Who may pause a governed run for a while, without a vote."),
+    ] = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
     _device: DeviceOption = None,
@@ -210,5 +217,7 @@ def post(
         resume=resume,
         token=token,
         sponsor_multisig=sponsor_multisig,
+        governed=governed,
+        guardian=guardian,
     )
     post_as_wanted(settings, wanted, yes=yes, as_json=as_json)

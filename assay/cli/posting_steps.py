@@ -18,6 +18,7 @@ from assay.cli.common import (
     talk,
     unlock_key,
 )
+from assay.cli.posting_governance import GovernanceWanted, governed_lines
 from assay.cli.progress import moved, progress, told_steps
 from assay.cli.starting import check_start, read_wanted
 from assay.durations import duration
@@ -40,7 +41,7 @@ CAPTURING: Final = "capturing"
 
 
 @dataclass(frozen=True, slots=True)
-class PostWanted:
+class PostWanted(GovernanceWanted):
     """What a sponsor asked for, as options name it; None: what is usual."""
 
     preset: str | None = None
@@ -205,6 +206,7 @@ def post_as_wanted(settings: Settings, wanted: PostWanted, *, yes: bool, as_json
             token=wanted.own_token,
             money=money,
             sponsored_by=multisig,
+            governs=wanted.governs,
             talk=say,
             confirm=ask,
         )
@@ -244,6 +246,7 @@ def check_wanted(wanted: PostWanted) -> int:
         )
     if wanted.escrow is not None:
         check_typed(wanted.escrow)
+    wanted.check_governance()
     for address in (wanted.token, wanted.sponsor_multisig):
         if address is not None:
             parse_address(address)
@@ -296,6 +299,7 @@ def _terms(charter: RunCharter, escrow: Wei, money: Currency) -> list[str]:
         f"a round takes at most {duration(whole.round_at_most_seconds)} of chain time, tickets count after "
         f"{duration(whole.before_seconds)}, shares vest after {duration(whole.vesting_seconds)}, stake leaves after "
         f"{duration(whole.exit_seconds)}",
+        *governed_lines(charter),
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from assay.amounts import TEST_MONEY, Currency
+from assay.protocol.economics.run_bounds import check_run
 from assay.protocol.errors import UserError
 from assay.protocol.run.beacon import DrandNetwork
 from assay.protocol.run.layouts import check_round_layouts
@@ -50,6 +51,7 @@ def post_run(
     token: Address | None = None,
     money: Currency | None = None,
     sponsored_by: Address | None = None,
+    governs: Callable[[RunCharter], RunCharter] = lambda charter: charter,
     talk: Talk = lambda _: None,
     confirm: Callable[[RunCharter], None] = lambda _: None,
 ) -> Run:
@@ -59,6 +61,8 @@ def post_run(
     money: how amounts of `token` are written; what it says now unless given.
 
     sponsored_by: who opens and cancels the run, where it is not the key that deploys it.
+
+    governs: adds terms of governance to the charter, which has none.
 
     kind: of chain, by its name in CHAINS. network: the drand network that it draws from, None for the chain's own
     randomness. confirm: is shown the terms, with addresses that stand for what is not deployed yet, before anything is
@@ -81,7 +85,7 @@ def post_run(
     named = me if sponsored_by is None else sponsored_by
 
     def terms(token: Address, beacon: Address) -> RunCharter:
-        return make_run_charter(
+        made = make_run_charter(
             prepared.genesis,
             name=name,
             sponsor=named,
@@ -97,6 +101,9 @@ def post_run(
             committee=committee,
             money=unit,
         )
+        charter = governs(made)
+        check_run(charter, chain.head().timestamp)
+        return charter
 
     draft = terms(me if token is None else token, me)
     step, update, merge, _, *partial = prepared.programs

@@ -8,6 +8,7 @@ from typing import Final
 
 from assay.protocol import abi
 from assay.protocol.digests import keccak
+from assay.protocol.errors import InvariantError
 from assay.protocol.types import Address, Digest
 
 VOTED: Final = ("against", "for", "abstain")
@@ -72,3 +73,16 @@ def proposal_id(governor: Address, decision: Decision, description: str) -> int:
     types = ["address[]", "uint256[]", "bytes[]", "bytes32"]
     digest = Digest(keccak(description.encode()))
     return int.from_bytes(keccak(abi.encode(types, [*proposed(governor, decision), digest])), "big")
+
+
+def decoded(calldata: bytes) -> Decision:
+    """The decision that a call is. Raises InvariantError (NotADecision): no governor takes a proposal of another."""
+    verb = next((v for v in Verb if v.selector == calldata[:4]), None)
+    words = [calldata[k : k + 32] for k in range(4, len(calldata), 32)]
+    if verb is None or len(words) != len(verb.types):
+        raise InvariantError(f"0x{calldata.hex()} is no decision.", code="NotADecision")
+    arguments: list[int | bool | Address] = []
+    for kind, word in zip(verb.types, words, strict=True):
+        number = int.from_bytes(word, "big")
+        arguments.append(Address(word[12:]) if kind == "address" else bool(number) if kind == "bool" else number)
+    return Decision(verb, tuple(arguments))

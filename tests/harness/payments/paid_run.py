@@ -83,16 +83,16 @@ class PaidRun:
 
 
 @contextmanager
-def paid_run(folder: Path, payers: int) -> Iterator[PaidRun]:
+def paid_run(folder: Path, payers: int, **terms: Any) -> Iterator[PaidRun]:
     """A run of its own node; payers with 1000 tokens each, whose keystores are `payer-0.json` and so on, the gateway's
-    `gateway.json`."""
+    `gateway.json`. `terms`: of the charter, others than usual."""
     names = [*NAMES, *BESIDE, *ROUND_CONTRACTS.values(), *GOVERNOR.values(), *LEAVES.values(), "VoucherWallet"]
     with fresh_artifacts(folder / "artifacts", names), Anvil(genesis_time=START, accounts=payers + 2) as node:
         chain = Chain(node.url)
         sponsor, gateway, *keys = (Account.from_key(key) for key in node.dev_keys[: payers + 2])
         token, beacon = deploy_token(chain, sponsor), deploy_seed(chain, sponsor)
-        terms = real_charter(token=token, beacon=beacon, sponsor=address_of(sponsor), revenue_tokens=(token,))
-        run = deploy_run(chain, sponsor, replace(terms, name=mark("paid")))
+        made = real_charter(token=token, beacon=beacon, sponsor=address_of(sponsor), revenue_tokens=(token,))
+        run = deploy_run(chain, sponsor, replace(made, name=mark("paid"), **terms))
         (folder / "password").write_text("secret\n")
         for name, key in [("gateway", gateway), *((f"payer-{number}", key) for number, key in enumerate(keys))]:
             if key is not gateway:

@@ -66,6 +66,14 @@ def test_nobody_proposes_before_a_round_is_final_and_enough_shares_have_vested(w
     assert world.propose(people[0], PAUSE) == ""
 
 
+def test_shares_alone_do_not_govern_until_somebody_shows_a_final_round(world: GovernedWorld) -> None:
+    people = world.owners(shown=False)
+    assert world.run.grants.token.past_supply(world.now) >= world.governor.least_vested
+    assert world.propose(people[0], PAUSE) == "TooEarlyToGovern"
+    assert world.mature(1) == world.mature(1) == ""
+    assert world.propose(people[0], PAUSE) == ""
+
+
 def test_a_whale_needs_a_quorum_of_what_governs_at_the_least() -> None:
     charter = changed(DEMOCRATIC, "governance", quorum_ppm=1_000_000)
     world = GovernedWorld(charter)
@@ -101,6 +109,7 @@ def test_shares_that_move_between_the_snapshots_vote_for_nobody(world: GovernedW
     for who in (people[1], thief):
         assert world.vote(who, number) == ""
         assert world.governor.weight(who, snapshot) == 0
+        assert world.call("RunGovernor", "getVotes", text(who), snapshot) == 0
     assert world.vote(people[1], number) == "GovernorAlreadyCastVote"
     assert world.vote(people[2], number, support=3) == "GovernorInvalidVoteType"
     assert world.governor.proposals[number].weights == [0, 0, 0]
@@ -121,6 +130,7 @@ def test_who_bought_a_voting_delay_ago_votes_with_it_and_a_second_later_does_not
     world.at(snapshot + 1)
     for who, weight in ((buyer, half), (late, 0), (people[1], 0)):
         assert world.governor.weight(who, snapshot) == weight
+        assert world.call("RunGovernor", "getVotes", text(who), snapshot) == weight
         assert world.vote(who, world.id_of(PAUSE)) == ""
     assert world.call("RunGovernor", "getVotes", text(buyer), snapshot) == half
 

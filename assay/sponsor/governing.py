@@ -1,0 +1,157 @@
+"""Governance of a run: the usual terms, and what was proposed, as its owners and its guardian see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from assay.protocol.economics.governance_bounds import LEAST_PERIOD, rest_of
+from assay.protocol.economics.limits import MIN_WINDOW
+from assay.protocol.errors import RejectedError, UserError
+from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, decoded
+from assay.protocol.rounds.terms import GenerationStatus
+from assay.protocol.run.run_charter import RunCharter, RunGovernance
+from assay.protocol.types import Address
+from assay_ledger.bindings.governor import ProposalCreated
+from assay_ledger.rounds.run import Run
+
+DAY: Final = 86_400
+NOBODY: Final = Address(bytes(20))
+
+PAUSE: Final = 14 * DAY
+"""Seconds of the longest pause by a vote."""
+
+GUARDIAN_PAUSE: Final = 3 * DAY
+GUARDIAN_PAUSES: Final = 4
+QUORUM_PPM: Final = 200_000
+LEAST_PRICE_PPM: Final = 500_000
+TENTH: Final = 10
+"""Of the rounds, which are final before anybody proposes."""
+
+
+def governed(charter: RunCharter, guardian: Address | None = None) -> RunCharter:
+    """The same run with the usual governance, and a stall that no pause reaches."""
+    c, t = charter.chain, charter.timing
+    terms = RunGovernance(
+        guardian=guardian or NOBODY,
+        voting_delay=max(DAY, rest_of(c)),
+        voting_period=max(3 * DAY, c.inclusion_delay + c.reorg_depth + LEAST_PERIOD),
+        timelock=max(2 * DAY, t.commit + 2 * c.inclusion_delay + c.reorg_depth + MIN_WINDOW),
+        longest_pause=PAUSE,
+        guardian_pause=GUARDIAN_PAUSE if guardian else 0,
+        guardian_pauses=GUARDIAN_PAUSES if guardian else 0,
+        quorum_ppm=QUORUM_PPM,
+        least_rounds=-(-charter.rounds // TENTH),
+        least_price_ppm=LEAST_PRICE_PPM,
+    )
+    stall = t.stall + terms.longest_pause + terms.guardian_pause
+    return replace(charter, timing=replace(t, stall=stall), governance=terms)
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalMade:
+    """A proposal with what the governor says of it; weights in wei of shares, times in seconds of chain time."""
+
+    number: int
+    proposer: Address
+    decision: Decision
+    description: str
+    state: ProposalState
+    snapshot: int
+    deadline: int
+    eta: int
+    against: int
+    in_favour: int
+    abstained: int
+    quorum: int
+    """0 until the snapshot is over."""
+
+
+def check_governed(run: Run) -> None:
+    """Raises RejectedError (NotGoverned) for a run whose charter names no governance."""
+    if not run.charter.governance.is_named:
+        raise RejectedError(
+            "The charter of this run names no governance: nobody can ever pause, end or change it.",
+            code="NotGoverned",
+            remedy="None: a charter is fixed. `assay run post --governed` posts a run whose owners vote.",
+        )
+
+
+def proposals_of(run: Run) -> Iterator[ProposalMade]:
+    """Every proposal of a run, the oldest first."""
+    ask, governor, now = run.chain.ask, run.governor, run.chain.head().timestamp
+    for found in run.chain.events(ProposalCreated.search(governor.address), run.first_block):
+        event = found.event
+        number = event.proposal_id
+        against, in_favour, abstained = ask(governor.proposal_votes(number))
+        yield ProposalMade(
+            number=number,
+            proposer=event.proposer,
+            decision=decoded(event.calldatas[0]),
+            description=event.description,
+            state=ask(governor.state(number)),
+            snapshot=event.vote_start,
+            deadline=event.vote_end,
+            eta=ask(governor.proposal_eta(number)),
+            against=against,
+            in_favour=in_favour,
+            abstained=abstained,
+            quorum=ask(governor.quorum(event.vote_start)) if now > event.vote_start else 0,
+        )
+
+
+def proposal_named(run: Run, name: str) -> ProposalMade:
+    """The proposal whose number, in hex, begins so. Raises UserError (ProposalUnknown, ProposalAmbiguous)."""
+    wanted = name.lower().removeprefix("0x")
+    found = [made for made in proposals_of(run) if wanted and number_of(made.number)[2:].startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    code = "ProposalAmbiguous" if found else "ProposalUnknown"
+    said = "begin" if found else "none begins"
+    raise UserError(
+        f"{len(found) or 'Of the proposals'} {said} with {name!r}.",
+        code=code,
+        remedy="`assay govern status` lists them; name the first digits of one.",
+    )
+
+
+def number_of(number: int) -> str:
+    """A proposal's number as people type it."""
+    return f"0x{number:064x}"
+
+
+def newest_final(run: Run) -> int:
+    """A final generation of the charter's least number, or the newest; 0 where only the genesis is final."""
+    ask = run.chain.ask
+    least, opened = run.charter.governance.least_rounds, ask(run.commitments.opened())
+    for generation in range(least, opened + 1):
+        if ask(run.generations.status_of(generation)) is GenerationStatus.FINAL:
+            return generation
+    return 0
+
+
+def in_words(decision: Decision) -> str:
+    """What a decision does, for people."""
+    values = decision.arguments
+    match decision.verb:
+        case Verb.PAUSE:
+            return f"pause new rounds for {values[0]} s"
+        case Verb.RESUME:
+            return "end the pause of new rounds"
+        case Verb.SUNSET:
+            return "end the run: no new rounds and fees, for good"
+        case Verb.PRICE:
+            return f"pay {int(values[0]) / 10_000:g} % of the charter's price of a unit in later rounds"  # type: ignore[arg-type]
+        case Verb.LIST:
+            verb = "take no deposits for" if values[1] else "take deposits again for"
+            return f"{verb} the gateway 0x{_hexed(values[0])}"
+        case Verb.DISMISS:
+            return "dismiss the guardian, for good"
+        case Verb.SUCCESSOR:
+            return f"name 0x{_hexed(values[0])} as the run that follows"
+
+
+def _hexed(value: int | bool | Address) -> str:
+    assert isinstance(value, bytes)
+    return value.hex()

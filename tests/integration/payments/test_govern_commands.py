@@ -1,0 +1,175 @@
+"""Owners and a guardian decide by commands, on a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from assay.cli.govern import WORDS, decision_typed
+from assay.protocol.errors import AssayError, ExitCode, InvariantError, UsageError
+from assay.protocol.rounds.decisions import Decision, Verb, decoded
+from assay.protocol.types import Address, Wei
+from assay_ledger.chain.client import address_of
+from tests.harness.payments.paid_run import PaidRun, paid_run
+from tests.harness.rounds.charters import GOVERNED
+from tests.harness.rounds.samples import ETHER
+from tests.unit.ledger.test_deploy import real_charter
+
+OWNERS = (1, 2)
+DAY = 86_400
+MINT = bytes.fromhex("40c10f19")
+"""The selector of mint(address,uint256)."""
+
+
+@pytest.fixture(scope="module")
+def governed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaidRun]:
+    """A run in which two accounts have a hundred shares each, and the first guards. What the contracts of a run would
+    have shown over weeks of training is written into the chain: shares by the contract of grants, maturity into its
+    place in the governor's storage."""
+    economics = replace(real_charter().economics, shares_per_unit=Wei(1))
+    terms = replace(GOVERNED.governance, timelock=30 * DAY)
+    with paid_run(tmp_path_factory.mktemp("governed"), 3, economics=economics, governance=terms) as made:
+        grants = "0x" + made.run.modules.grants.hex()
+        made.chain.rpc("anvil_impersonateAccount", grants)
+        made.chain.rpc("anvil_setBalance", grants, hex(10**20))
+        for who in OWNERS:
+            data = MINT + bytes(12) + address_of(made.keys[who]) + (100 * ETHER).to_bytes(32, "big")
+            call = {"from": grants, "to": "0x" + made.run.modules.shares.hex(), "data": "0x" + data.hex()}
+            made.chain.rpc("eth_sendTransaction", call | {"gas": hex(500_000)})
+            made.chain.rpc("evm_mine")
+            assert made.chain.ask(made.run.shares.balance_of(address_of(made.keys[who]))) == 100 * ETHER
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _as_before(governed: PaidRun) -> Iterator[None]:
+    snapshot = governed.chain.rpc("evm_snapshot")
+    yield
+    governed.chain.rpc("evm_revert", snapshot)
+
+
+def words(run: PaidRun, who: int, *said: str) -> tuple[str, ...]:
+    return ("govern", *run.words(who, *said)[1:])
+
+
+def status(run: PaidRun, who: int = 0) -> dict[str, Any]:
+    """What is shown of the run, and of an account, without its password."""
+    return run.done("govern", "status", "--address", run.keys[who].address)
+
+
+def later(run: PaidRun, seconds: int) -> None:
+    run.chain.rpc("evm_setNextBlockTimestamp", run.chain.head().timestamp + seconds)
+    run.chain.rpc("evm_mine")
+
+
+def shown_as_mature(run: PaidRun) -> None:
+    """The flag lies beside the guardian's address: guardian, pauses left, price, maturity, from the right."""
+    at, guardian = "0x" + run.run.modules.governor.hex(), GOVERNED.governance.guardian
+    for slot in range(40):
+        word = run.chain.rpc("eth_getStorageAt", at, hex(slot), "latest")
+        value = int(str(word if isinstance(word, str) else word.hex()), 16)
+        if value & ((1 << 160) - 1) == int.from_bytes(guardian, "big"):
+            wanted = (value | 1 << 8 * 28).to_bytes(32, "big").hex()
+            run.chain.rpc("anvil_setStorageAt", at, hex(slot), "0x" + wanted)
+            assert run.chain.ask(run.run.governor.is_mature())
+            return
+    raise AssertionError("the guardian is not in the governor's storage")
+
+
+def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> None:
+    run = governed
+    for who in OWNERS:
+        assert run.done(*words(run, who, "delegate"))["votes"] == 100 * ETHER
+    later(run, DAY + 60)
+    early = run.refused(*words(run, 1, "propose", "price", "75", "--yes"))
+    assert (early.code, early.exit_code) == ("TooEarlyToGovern", ExitCode.REJECTED)
+    assert run.refused(*words(run, 1, "mature")).code == "NotMature"
+    shown_as_mature(run)
+    made = run.done(*words(run, 1, "propose", "price", "75", "--why", "less is enough", "--yes"))
+    name = str(made["proposal"])[2:14]
+    assert run.refused(*words(run, 1, "vote", name, "for", "--yes")).code == "GovernorUnexpectedProposalState"
+    later(run, DAY + 60)
+    for who, how in zip(OWNERS, ("for", "abstain"), strict=True):
+        assert run.done(*words(run, who, "vote", name, how, "--yes"))["weight"] == 100 * ETHER
+    document = status(run)
+    assert document["price"] == 1.0 and document["mature"] and document["votes"] == 0
+    (proposal,) = document["proposals"]
+    assert (proposal["state"], proposal["why"]) == ("active", "less is enough")
+    assert (proposal["for"], proposal["abstained"], proposal["against"]) == (100 * ETHER, 100 * ETHER, 0)
+    later(run, 3 * DAY)
+    eta = run.done(*words(run, 0, "queue", name))["executable_at"]
+    assert run.refused(*words(run, 0, "execute", name, "--yes")).code == "TimelockRuns"
+    later(run, eta - run.chain.head().timestamp)
+    run.done(*words(run, 0, "execute", name, "--yes"))
+    assert status(run)["price"] == 0.75
+
+
+def test_a_proposal_is_taken_back_by_who_made_it(governed: PaidRun) -> None:
+    run = governed
+    run.done(*words(run, 1, "delegate"))
+    later(run, DAY + 60)
+    shown_as_mature(run)
+    name = str(run.done(*words(run, 1, "propose", "sunset", "--yes"))["proposal"])
+    assert run.refused(*words(run, 2, "cancel", name)).code == "GovernorUnableToCancel"
+    run.done(*words(run, 1, "cancel", name))
+    assert status(run, 1)["proposals"][0]["state"] == "cancelled"
+    assert run.refused(*words(run, 1, "vote", "ffff", "for", "--yes")).code == "ProposalUnknown"
+
+
+def test_only_the_guardian_pauses(governed: PaidRun) -> None:
+    run = governed
+    assert run.refused(*words(run, 1, "pause", "--yes")).code == "NotTheGuardian"
+    shown = status(run, 1)
+    assert (shown["paused"], shown["guardian_pauses_left"], shown["sunset"]) == (0, 3, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        (("pause", "3600"), Decision(Verb.PAUSE, (3600,))),
+        (("resume", None), Decision(Verb.RESUME)),
+        (("sunset", None), Decision(Verb.SUNSET)),
+        (("price", "62.5"), Decision(Verb.PRICE, (625_000,))),
+        (("delist", "0x" + "11" * 20), Decision(Verb.LIST, (Address(b"\x11" * 20), True))),
+        (("relist", "0x" + "11" * 20), Decision(Verb.LIST, (Address(b"\x11" * 20), False))),
+        (("dismiss-guardian", None), Decision(Verb.DISMISS)),
+        (("successor", "0x" + "22" * 20), Decision(Verb.SUCCESSOR, (Address(b"\x22" * 20),))),
+    ],
+)
+def test_a_decision_is_typed_encoded_and_read_back(said: tuple[str, str | None], wanted: Decision) -> None:
+    assert decision_typed(*said) == wanted == decoded(wanted.calldata)
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "code"),
+    [
+        ("stop", None, "DecisionUnknown"),
+        ("pause", None, "ValueInvalid"),
+        ("sunset", "1", "ValueInvalid"),
+        ("pause", "-1", "ValueInvalid"),
+        ("pause", "soon", "ValueInvalid"),
+        ("price", "nan", "ValueInvalid"),
+        ("price", "inf", "ValueInvalid"),
+        ("delist", "0x1", "AddressInvalid"),
+    ],
+)
+def test_what_is_no_decision_is_refused_before_anything_is_asked(what: str, value: str | None, code: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        decision_typed(what, value)
+    assert refused.value.code == code
+
+
+def test_every_verb_of_the_governor_can_be_typed() -> None:
+    assert {verb for verb, _ in WORDS.values()} == set(Verb)
+    for wrong in (b"", Decision(Verb.PAUSE, (1,)).calldata[:4], Decision(Verb.SUNSET).calldata + bytes(32)):
+        with pytest.raises(InvariantError):
+            decoded(wrong)
+
+
+def test_a_run_without_governance_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with paid_run(tmp_path_factory.mktemp("plain"), 1) as plain:
+        refused: Any = plain.refused("govern", "status")
+        assert isinstance(refused, AssayError) and refused.code == "NotGoverned"
