@@ -33,7 +33,7 @@ ACCUSE_EPILOG = (
 )
 POLL_S = 1.0
 
-FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A statement that a gateway gave.")]
+StatementArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A statement that a gateway gave.")]
 
 
 @with_settings(*STORED_RUN, *KEY)
@@ -64,7 +64,7 @@ def pledge(
 
 
 @with_settings(*RUN)
-def covered(settings: Settings, file: FileArgument, bonds: BondsOption, as_json: JsonOption = False) -> None:
+def covered(settings: Settings, file: StatementArgument, bonds: BondsOption, as_json: JsonOption = False) -> None:
     """Whether a bond answers for a statement, and until when it can be presented: exit code 6 where none does.
 
     Whether the statement's model is the run's says `assay inference verify --run`.
@@ -90,7 +90,7 @@ def covered(settings: Settings, file: FileArgument, bonds: BondsOption, as_json:
 @with_settings(*STORED_RUN, *KEY, "allow_code")
 def accuse(
     settings: Settings,
-    file: FileArgument,
+    file: StatementArgument,
     bonds: BondsOption,
     model: ModelOption = None,
     recipe: RecipeOption = None,

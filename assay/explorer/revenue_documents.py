@@ -13,11 +13,12 @@ from assay.amounts import SHARES
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.gateways import GatewayTill, PaidBy, PayerAccount
 from assay.explorer.reader import RunReader
+from assay.explorer.words import ATTO_DECIMALS
 from assay.protocol.payments.share_earnings import SCALE, WEEK, EarnedPart, EarnedWeek, RevenueStream
 from assay.protocol.types import Address
 from assay_ledger.bindings.token import TokenContract
 
-ATTO: Final = 10**18
+ATTO: Final = 10**ATTO_DECIMALS
 ONE_SHARE: Final = 10 ** (SHARES.decimals or 0)
 MOST_PAYERS: Final = 1_000
 """Payers of each list of a document, those who paid most; `more` counts the others."""

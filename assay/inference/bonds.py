@@ -197,7 +197,11 @@ class AnswerGames:
 
     def is_committed(self, signed: SignedStatement, place: int) -> bool:
         """Whether this account has committed to accusing it already."""
-        return self._committed(self._commitment(answer_claim(signed.statement.digest, place)))
+        return self.has_committed(answer_claim(signed.statement.digest, place))
+
+    def has_committed(self, claim: Digest) -> bool:
+        """The same of a claim by its name."""
+        return self._committed(self._commitment(claim))
 
     def reveals_at(self, claim: Digest) -> tuple[int, int]:
         """Block and chain time from which a committed challenge can be revealed."""

@@ -105,7 +105,8 @@ def _of(artifact: Artifact, kind: str) -> Iterator[Sentence]:
     for entry in (e for e in artifact.abi if e["type"] == kind):
         signature = abi_to_signature(entry)  # type: ignore[arg-type]
         notices, details = _listed(users.get(signature)), _listed(developers.get(signature))
-        # What a library of others declares comes without a notice.
+        # What a library of others declares comes without a notice; what has no values, with nothing for developers.
+        details = details or [{} for _ in notices]
         for notice, detail in zip(notices, details, strict=bool(notices)):
             meanings = detail.get("params", {})
             # Of two declarations with one signature each explains its own values.

@@ -17,6 +17,7 @@ from assay.inference.sampling import SamplingTerms
 from assay.inference.statement import AnswerStatement, sign, statement_of
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
+from assay.protocol.run.answers import answer_claim
 from assay.protocol.types import Address, Wei
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.answers import AnswerGates, check_answers
@@ -118,13 +119,17 @@ def test_a_false_answer_is_accused_by_its_reader_and_costs_the_bond(paid: PaidRu
     file = file_of(paid, false, paid.keys[0], "false")
     words = as_inference(paid, 1, "accuse", file, "--bonds", bonds, *own_model(paid), "--yes")
     liar = AnswerGames(gates, MODEL, ActorKeys("liar", paid.keys[0]), claimed_trace)
+    reader, claim = AnswerGames(gates, MODEL, ActorKeys("reader", paid.keys[1])), answer_claim(false.digest, 5)
     with ThreadPoolExecutor(1) as pool:
         accusing = pool.submit(paid.done, *words)
         while gates.games.count() == 0:
             if accusing.done():
                 accusing.result()
-            now = paid.chain.head().timestamp
-            paid.chain.rpc("evm_mine", {"timestamp": now + 300})
+            # Only once it has committed, and never beyond the moment from which it can reveal: it has an hour then.
+            block, time = reader.reveals_at(claim) if reader.has_committed(claim) else (0, 0)
+            head = paid.chain.head()
+            if head.number < block or head.timestamp < time:
+                paid.chain.rpc("evm_mine", {"timestamp": max(time, head.timestamp + 1)})
         assert not liar.play(1)
         said = accusing.result()
     assert (said["place"], said["game"], said["convicted"]) == (5, 1, True)

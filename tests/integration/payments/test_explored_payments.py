@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,9 @@ def test_what_is_shown_is_what_the_contracts_say_through_every_week(explored: Ex
     assert [tills["0x" + at.hex()]["payers"] for at in (gateway, other)] == [PAYERS, PAYERS]
     assert tills["0x" + gateway.hex()]["asked"] == str(40 * ETHER)
     assert tills["0x" + gateway.hex()]["asked_until"] == asked["not_before"]
+    for name, rows in (("gateways", 2), ("deposits", 2 * PAYERS)):
+        table = explored.client.get(f"/api/v1/csv/{name}.csv").text
+        assert len(list(csv.DictReader(io.StringIO(table)))) == rows == len(explored.shown(f"/{name}")["items"])
     # The owners' part is sent on by anybody, a part of it first; somebody pays into the revenue without a gateway.
     paid.chain.send(paid.keys[2], paid.contract.pay_owners(paid.token, Wei(ETHER)))
     paid.chain.send(paid.keys[2], paid.run.token.approve(paid.run.revenue.address, Wei(ETHER)))

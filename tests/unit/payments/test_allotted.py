@@ -49,5 +49,6 @@ def test_more_than_there_is_cannot_be_allotted(total: int) -> None:
 
 def test_amounts_as_large_as_a_deposit_can_be_are_told_apart() -> None:
     most = (1 << 128) - 1
-    # Quotients that differ by 2^-256 at most: rounded to fewer digits the wrong one would be first.
+    # Quotients that differ by 2^-256 or so: rounded to fewer digits they would be equal, and the first go first.
+    assert allot([most - 1, most], most) == [(1 << 127) - 1, 1 << 127]
     assert allot([most, most - 1], most) == [1 << 127, (1 << 127) - 1]

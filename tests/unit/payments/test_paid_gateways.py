@@ -72,6 +72,8 @@ def test_a_gateway_s_page_has_what_was_deposited_redeemed_and_asked_back(told: T
     later = told.ask_refund(PAYERS[2], GATEWAYS[0], 40)
     told.pass_time(-30)
     first = told.ask_refund(PAYERS[1], GATEWAYS[0], 70)
+    (till,) = shown(told, f"/gateways/{hexed(GATEWAYS[0])}")["tokens"]
+    assert (till["asked"], till["asked_until"]) == ("110", first), "the earlier one, who asked later, comes first"
     told.take_back(PAYERS[2], GATEWAYS[0], 40)
     (till,) = shown(told, f"/gateways/{hexed(GATEWAYS[0])}")["tokens"]
     assert till | {"gateway": "", "token": ""} == {
