@@ -116,10 +116,10 @@ def delegate(
 @with_settings(*RUN, *KEY)
 def mature(settings: Settings, as_json: JsonOption = False) -> None:
     """Show that the charter's number of rounds is final, once for the run: before it nobody proposes."""
-    from assay.sponsor.governing import newest_final
+    from assay.sponsor.governing import shown_final
 
     run = _governed(settings)
-    generation = newest_final(run)
+    generation = shown_final(run)
     receipt = run.chain.send(unlock_key(settings).account, run.governor.mature(generation))
     _done({"generation": generation}, receipt, as_json=as_json)
 

@@ -12,7 +12,7 @@ from assay.protocol.errors import RejectedError, UserError
 from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, decoded
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.run_charter import RunCharter, RunGovernance
-from assay.protocol.types import Address
+from assay.protocol.types import Address, Round
 from assay_ledger.bindings.governor import ProposalCreated
 from assay_ledger.rounds.run import Run
 
@@ -121,14 +121,14 @@ def number_of(number: int) -> str:
     return f"0x{number:064x}"
 
 
-def newest_final(run: Run) -> int:
-    """A final generation of the charter's least number, or the newest; 0 where only the genesis is final."""
+def shown_final(run: Run) -> Round:
+    """The first final generation of at least the charter's number; 0 where there is none yet."""
     ask = run.chain.ask
     least, opened = run.charter.governance.least_rounds, ask(run.commitments.opened())
-    for generation in range(least, opened + 1):
+    for generation in map(Round, range(least, opened + 1)):
         if ask(run.generations.status_of(generation)) is GenerationStatus.FINAL:
             return generation
-    return 0
+    return Round(0)
 
 
 def in_words(decision: Decision) -> str:
@@ -136,13 +136,13 @@ def in_words(decision: Decision) -> str:
     values = decision.arguments
     match decision.verb:
         case Verb.PAUSE:
-            return f"pause new rounds for {values[0]} s"
+            return f"pause new rounds for {_number(values[0])} s"
         case Verb.RESUME:
             return "end the pause of new rounds"
         case Verb.SUNSET:
             return "end the run: no new rounds and fees, for good"
         case Verb.PRICE:
-            return f"pay {int(values[0]) / 10_000:g} % of the charter's price of a unit in later rounds"  # type: ignore[arg-type]
+            return f"pay {_number(values[0]) / 10_000:g} % of the charter's price of a unit in later rounds"
         case Verb.LIST:
             verb = "take no deposits for" if values[1] else "take deposits again for"
             return f"{verb} the gateway 0x{_hexed(values[0])}"
@@ -155,3 +155,8 @@ def in_words(decision: Decision) -> str:
 def _hexed(value: int | bool | Address) -> str:
     assert isinstance(value, bytes)
     return value.hex()
+
+
+def _number(value: int | bool | Address) -> int:
+    assert isinstance(value, int)
+    return value

@@ -171,5 +171,5 @@ def test_every_verb_of_the_governor_can_be_typed() -> None:
 
 def test_a_run_without_governance_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
     with paid_run(tmp_path_factory.mktemp("plain"), 1) as plain:
-        refused: Any = plain.refused("govern", "status")
+        refused = plain.refused("govern", "status")
         assert isinstance(refused, AssayError) and refused.code == "NotGoverned"
