@@ -191,3 +191,9 @@ def test_an_honest_gateway_defends_itself_by_command_and_leaves(paid: PaidRun, b
     over = pledged["until"] + paid.run.charter.timing.challenge + 1
     paid.chain.rpc("evm_mine", {"timestamp": over})
     assert paid.done("gateway", "unbond", "--bonds", bonds, "--yes", *words)["released"]
+
+
+def test_a_gateway_of_no_run_pledges_nothing(paid: PaidRun, bonds: str) -> None:
+    key = ("--key", str(paid.folder / "gateway.json"), "--password-file", str(paid.folder / "password"))
+    refused = paid.refused("gateway", "start", *own_model(paid), "--bonds", bonds, "--port", "0", *key)
+    assert refused.code == "ModelOfNoRun"
