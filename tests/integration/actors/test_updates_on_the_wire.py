@@ -64,7 +64,7 @@ class MeteredStore:
 
     def put(self, data: bytes, name: str | None = None, packed: bytes | None = None) -> Digest:
         """See BlobStore."""
-        self.sent += len(data)
+        self.sent += len(data if packed is None else packed)
         return self.store.put(data, name, packed)
 
     def __getattr__(self, name: str) -> Any:
