@@ -20,6 +20,7 @@ class TcpRelay:
         self._open: list[socket.socket] = []
         self._flows = threading.Event()
         self._flows.set()
+        self._parted = threading.Event()
         self.taken = 0
         """Connections so far."""
         threading.Thread(target=self._accept, daemon=True).start()
@@ -27,6 +28,15 @@ class TcpRelay:
     def hush(self) -> None:
         """From now on nothing arrives from the server."""
         self._flows.clear()
+
+    def part(self) -> None:
+        """Ends all connections, and each new one as it comes, until they are joined again."""
+        self._parted.set()
+        self.cut()
+
+    def join(self) -> None:
+        """New connections are carried again."""
+        self._parted.clear()
 
     def cut(self) -> None:
         """Ends all connections; new ones are taken."""
@@ -41,6 +51,9 @@ class TcpRelay:
         with suppress(OSError):
             while True:
                 near, _ = self._listener.accept()
+                if self._parted.is_set():
+                    near.close()
+                    continue
                 far = socket.create_connection(("127.0.0.1", self._to_port))
                 with self._lock:
                     self._open += [near, far]

@@ -22,6 +22,8 @@ class FaultKind(StrEnum):
     """Is not heard of again."""
     AWAY = "away"
     """Is cut off for some rounds, and comes back as it was."""
+    FROZEN = "frozen"
+    """Stands still for some rounds, as a machine does that sleeps, and goes on as it was."""
     SLOW = "slow"
     """Trains the least of a round, in that one."""
     RESTART = "restart"
@@ -30,7 +32,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemberFault:
-    """rounds: how long, of AWAY."""
+    """rounds: how long, of AWAY and FROZEN."""
 
     actor: str
     round: Round
@@ -39,7 +41,7 @@ class MemberFault:
 
 
 def faults_of(text: str) -> list[MemberFault]:
-    """The faults of a description, one a line: actor, round, kind, and of AWAY for how many rounds."""
+    """The faults of a description, one a line: actor, round, kind, and for how many rounds, where that ends."""
     found = []
     for line in text.strip().splitlines():
         actor, round_, kind, *rounds = line.split()
@@ -83,7 +85,7 @@ class FaultyRun(WholeRun):
                 self.players[fault.actor].agent.leaving = True
             case FaultKind.GONE:
                 self.out[fault.actor] = NEVER, self.players.pop(fault.actor)
-            case FaultKind.AWAY:
+            case FaultKind.AWAY | FaultKind.FROZEN:  # here nobody does anything unless it is stepped
                 self.out[fault.actor] = fault.round + fault.rounds, self.players.pop(fault.actor)
             case FaultKind.RESTART:
                 self.restart(fault.actor)

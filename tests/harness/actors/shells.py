@@ -34,6 +34,8 @@ class ActorShells:
     made: WholeRun
     people: dict[str, Address] = field(default_factory=dict)
     running: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    nodes: dict[str, str] = field(default_factory=dict)
+    """Under which address somebody reaches the node, where that is not its own."""
 
     def add(self, name: str) -> None:
         """Somebody with a key, coins and tokens."""
@@ -45,7 +47,7 @@ class ActorShells:
 
     def words(self, name: str) -> tuple[str, ...]:
         """Who acts, and in which run."""
-        where = ("--rpc-url", self.made.chain.url, "--run", "0x" + self.made.run.address.hex())
+        where = ("--rpc-url", self.nodes.get(name, self.made.chain.url), "--run", "0x" + self.made.run.address.hex())
         return (*where, *("--key", name, *self.desk.key_words[2:]))
 
     def start(self, name: str, *words: str, folder: str = "", key: str = "", through: Sequence[str] = ()) -> None:
