@@ -213,6 +213,7 @@ class SoakedRun:
             # Time that is taken back would be taken from everybody's windows.
             self._snapshot = self._snapshot[0], 0
             self.disturb()
+            return True  # at what was taken back nobody has looked yet
         # Whoever waits for a store or a node is busy, as its heartbeat says: no window ends over it meanwhile.
         return self._pass_a_block(PATIENCE) or WholeRun.pass_time(self.made) or self._pass_a_block()
 
