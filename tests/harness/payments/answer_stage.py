@@ -208,7 +208,12 @@ class AnswerStage(Twin):
             digest = Digest(self.games.view("digestOf", astuple(told), contract=self.games.gateways))
         signer = recovered(digest, signed.signature) if len(signed.signature) == 65 else None
         accuse = lambda: self.books.accuse(digest, signer, told, place, self.now)  # noqa: E731
-        return Digest(self.both(accuse, Address(bytes(19) + b"\x09"), "accuse", astuple(told), place, signed.signature))
+        stranger = Address(bytes(19) + b"\x09")
+        claim = Digest(self.both(accuse, stranger, "accuse", astuple(told), place, signed.signature))
+        # What the contract built is what the model built.
+        found = self.books.claims[claim]
+        assert self.told_claim(claim) == (found.gateway, found.x, found.y)
+        return claim
 
     def told_claim(self, claim: Digest) -> tuple[Address, Digest, Digest]:
         """Gateway, X and Y of a claim as the contract tells a game."""

@@ -85,6 +85,13 @@ class GatewayMachine(RuleBasedStateMachine):
         if claim is not None:
             self.shown[claim] = signed
 
+    @rule(gateway=gateways, lies=st.booleans(), place=st.integers(0, 4))
+    def bond_and_be_accused(self, gateway: int, lies: bool, place: int) -> None:
+        """In one: chance alone would hardly ever find a pledge that lasts."""
+        self.bond(gateway)
+        self.pledge(gateway, 3 * 86_400, False)
+        self.accuse(gateway, lies, place, 0)
+
     @rule(who=accusers, gateway=gateways, lies=st.booleans(), place=st.integers(0, 3))
     def commit(self, who: int, gateway: int, lies: bool, place: int) -> None:
         claim = answer_claim(self.signed(gateway, lies).statement.digest, place)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from assay.protocol.rounds.decisions import Decision, Verb
-from tests.harness.payments.voucher_stage import GATEWAYS
+from tests.harness.payments.voucher_stage import DELAY, GATEWAYS
 from tests.harness.rounds.governed_money import PAYERS, EarningWorld
 from tests.harness.rounds.governed_world import DEMOCRATIC
 from tests.harness.rounds.samples import ETHER
@@ -124,6 +124,14 @@ class GovernanceMachine(RuleBasedStateMachine):
     @rule(payer=people, gateway=gateways)
     def take_back(self, payer: int, gateway: int) -> None:
         self._said("refund", self.world.take_back(payer, gateway))
+
+    @rule(payer=people, gateway=gateways)
+    def leave(self, payer: int, gateway: int) -> None:
+        """A user who pays in, and takes it back: chance alone would hardly ever wait long enough."""
+        self.pay_in(payer, gateway, 10**6)
+        self.ask_back(payer, gateway, 1)
+        self.world.tick(DELAY)
+        self.take_back(payer, gateway)
 
     @rule(gateway=gateways, batch=st.lists(st.tuples(people, amounts), min_size=1, max_size=3))
     def redeem(self, gateway: int, batch: list[tuple[int, int]]) -> None:
