@@ -104,6 +104,12 @@ class GovernanceMachine(RuleBasedStateMachine):
     def withdraw_proposal(self, a: int, decision: Decision, label: str) -> None:
         self._said("cancel", self.world.withdraw_proposal(self.owners[a], decision, label))
 
+    @rule(decision=decisions, label=labels)
+    def think_again(self, decision: Decision, label: str) -> None:
+        """A proposal that its proposer takes back at once, which chance alone hardly ever does in time."""
+        self.propose(0, decision, label)
+        self.withdraw_proposal(0, decision, label)
+
     @rule(stranger=st.booleans())
     def guardian_pause(self, stranger: bool) -> None:
         self._said("guardian", self.world.guardian_pause(self.owners[0] if stranger else None))
@@ -142,6 +148,13 @@ class GovernanceMachine(RuleBasedStateMachine):
         owed = self.world.vouchers.owed.get(self.world.earned_in, 0)
         if owed >= 10**6:
             self._said("pay", self.world.pay_owners(owed))
+
+    @rule(payer=people, gateway=gateways)
+    def serve(self, payer: int, gateway: int) -> None:
+        """A user pays in, a gateway redeems all of it, and the owners get theirs."""
+        self.pay_in(payer, gateway, 7 * ETHER)
+        self.redeem(gateway, [(payer, 7 * ETHER)])
+        self.pay_owners()
 
     @rule(a=people)
     def claim(self, a: int) -> None:
