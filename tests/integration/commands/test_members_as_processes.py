@@ -77,7 +77,8 @@ def check_rounds(shells: FaultyShells, names: tuple[str, ...], rounds: int) -> N
         assert units == {name: PACE.least if name in slow else PACE.units for name in units}
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_a_run_goes_on_while_a_process_is_killed_and_another_stands_still(desk: Desk, tmp_path: Path) -> None:
     faults, names = "ada 1 restart\nbob 1 frozen 2", ("ada", "bob")
     shells = played(desk, tmp_path, faults, names, seats=2, until=4)
