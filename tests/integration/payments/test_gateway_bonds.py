@@ -248,7 +248,7 @@ def test_a_pledge_only_grows_and_not_beyond_half_a_year(stage: AnswerStage) -> N
     stage.pledge(GATE, stage.now + 180 * 86_400)
     # A shorter pledge of another model frees nothing.
     stage.pledge(GATE, UNTIL + 2, ZERO)
-    stage.pass_time(UNTIL + RUN.timing.challenge + 2 - stage.now)
+    stage.pass_time(UNTIL + RUN.timing.challenge + 3 - stage.now)
     assert refused(stage.unbond, GATE) == "BondInUse"
 
 

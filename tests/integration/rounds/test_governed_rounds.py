@@ -159,6 +159,7 @@ def test_a_vote_ends_a_pause_and_ends_none_that_is_over(world: GovernedWorld) ->
     world.tick(5)
     assert world.execute(RESUME, "late") == ""
     assert world.governor.paused_until == world.governor.voted_until == world.now
+    world.check_votes()
     assert world.execute(RESUME, "in time") == "NotPaused"
 
 
