@@ -22,6 +22,7 @@ from assay_ledger.rounds.archive import Archive
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import open_store
 from assay_ledger.store.objects import Objects, root_of_list
+from assay_ledger.store.packing import unpacked
 from assay_solver.cheats import FalseStep, FalseUpdate
 from assay_verifier.audit_jobs import AuditJobs
 from tests.harness.actors.stage import CheatAlone, RoundStageRun, new_round_run
@@ -56,9 +57,15 @@ def stranger(run: RoundStageRun) -> tuple[Archive, RunView]:
     return archive, run.view
 
 
+def bytes_of(path: Path) -> bytes:
+    """Of the object that lies there, packed or not."""
+    stored = path.read_bytes()
+    return unpacked(stored, 1 << 30) or stored
+
+
 def lose(run: RoundStageRun, wanted: Callable[[bytes], bool]) -> int:
     """The store loses every object whose bytes are so; how many."""
-    gone = [path for path in (run.folder / "store").rglob("*") if path.is_file() and wanted(path.read_bytes())]
+    gone = [path for path in (run.folder / "store").rglob("*") if path.is_file() and wanted(bytes_of(path))]
     for path in gone:
         path.unlink()
     return len(gone)
@@ -242,7 +249,7 @@ def test_a_store_that_gives_other_bytes_makes_nobody_a_liar(run: RoundStageRun, 
     wrong = bytes([largest[0] ^ 1]) + largest[1:]
     spoilt = 0
     for path in (run.folder / "store").rglob("*"):
-        if path.is_file() and largest in (data := path.read_bytes()):
+        if path.is_file() and largest in (data := bytes_of(path)):
             path.chmod(0o600)
             path.write_bytes(data.replace(largest, wrong))
             spoilt += 1

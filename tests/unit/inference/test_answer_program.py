@@ -18,7 +18,7 @@ from assay.inference.generate import generate
 from assay.inference.lies import claimed_trace
 from assay.inference.model import LanguageModel
 from assay.inference.rows import WindowRows
-from assay.inference.sampling import GREEDY, MAX_TEMPERATURE, SamplingTerms, draw
+from assay.inference.sampling import GREEDY, MAX_TEMPERATURE, SamplingTerms, draw, weights
 from assay.inference.statement import statement_of
 from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
 from assay.protocol.digests import ZERO
@@ -44,11 +44,21 @@ def of_logits(vocabulary: int) -> Program:
     return answer_program(b.build([[b.map(same, [b.input(0, 0)], (1, vocabulary))]]))
 
 
-def holds(logits_1V: torch.Tensor, terms: SamplingTerms, place: int, token: int, by: type = TorchTrace) -> bool:
-    """Whether the program says that this is the token."""
+def holds(
+    logits_1V: torch.Tensor,
+    terms: SamplingTerms,
+    place: int,
+    token: int,
+    by: type = TorchTrace,
+    bits: int | None = None,
+) -> bool:
+    """Whether the program says that this is the token. bits: 64 random ones, in place of those of seed and place."""
     answer = (0,) * place + (token,)
     said = SaidAnswer(ZERO, ZERO, (1,), terms.seed, terms.temperature, terms.top_k, 99, 1 << 31, answer)
-    (tokens, _), drawn = answer_inputs(said, place, W)
+    (tokens, _), (rates, draws) = answer_inputs(said, place, W)
+    if bits is not None:
+        draws = draws[:8] + (bits >> 32).to_bytes(4, "little") + (bits & 0xFFFFFFFF).to_bytes(4, "little")
+    drawn = rates, draws
     trace = by(of_logits(logits_1V.shape[1]), ((logits_1V.numpy().tobytes(),), (tokens,), drawn))
     return bool(trace.slot_bytes(1, 0, 0)[0])
 
@@ -113,6 +123,22 @@ def test_a_sum_of_all_the_largest_weights_is_exact() -> None:
         (token,) = draw(logits, [SamplingTerms(seed)], [0])
         assert holds(logits, SamplingTerms(seed), 0, token)
         assert not holds(logits, SamplingTerms(seed), 0, token + 1)
+
+
+@pytest.mark.parametrize(("vocabulary", "tokens"), [(2, [0]), (1 << 10, [0, 511, 1022]), ((1 << 17) - 1, [99_999])])
+def test_a_token_holds_up_to_the_last_unit_of_its_weight(vocabulary: int, tokens: list[int]) -> None:
+    """Attack: a number on the border of two tokens, or a sum with a unit too few, of which both hold, or none."""
+    logits = torch.randn(1, vocabulary, generator=torch.Generator().manual_seed(vocabulary)) * (vocabulary > 2) * 0.01
+    terms = SamplingTerms()
+    found = [int(weight) for weight in weights(logits, [terms])[0]]
+    total = sum(found)
+    for token in tokens:
+        first = sum(found[: token + 1])  # the first number of the next one
+        for number, whose in ((first - 1, token), (first, token + 1)):
+            bits = -(-(number << 64) // total)
+            assert bits * total >> 64 == number
+            held = [t for t in (token, token + 1) if holds(logits, terms, 0, t, bits=bits)]
+            assert held == [whose]
 
 
 def test_a_vocabulary_beyond_the_sums_is_refused() -> None:
