@@ -193,6 +193,7 @@ def test_a_lower_price_is_for_rounds_that_open_later_alone(world: GovernedWorld)
     assert world.run.escrow.work_pay_of(first, ETHER) == ETHER
     late = Round(len(world.model.commitments.rounds) - 1)
     assert world.run.escrow.work_pay_of(late, 10) == 7
+    world.check_votes()
     before = {who: world.vault.free_of(who) for who in people}
     r = final_round(world, people)
     settle(world, r, people)
