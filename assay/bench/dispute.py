@@ -49,19 +49,19 @@ RATES: Final = Preset("rates", layers=1, width=256, heads=4, context=128, batch=
 """Large enough that nodes, not calls, take the time."""
 
 MOST_EXPENSIVE: Final[dict[str, tuple[int, int]]] = {
-    "challenge": (502_401, 196),
-    "postDigests": (266_146, 2_148),
+    "challenge": (502_428, 196),
+    "postDigests": (266_190, 2_148),
     "bisectDigests": (149_931, 2_180),
-    "openNode": (280_941, 3_524),
+    "openNode": (280_985, 3_524),
     "selectSubtree": (76_223, 1_412),
-    "openSubtree": (115_128, 356),
-    "openLeaf": (121_523, 1_124),
-    "selectElement": (861_135, 20_548),
-    "postParts": (198_722, 2_468),
+    "openSubtree": (115_172, 356),
+    "openLeaf": (121_567, 1_124),
+    "selectElement": (861_179, 20_548),
+    "postParts": (198_766, 2_468),
     "selectPart": (83_761, 2_052),
-    "proveTerm": (354_530, 4_708),
-    "proveRoot": (234_126, 900),
-    "openState": (106_806, 196),
+    "proveTerm": (354_574, 4_708),
+    "proveRoot": (234_170, 900),
+    "openState": (106_850, 196),
     "selectList": (69_610, 228),
 }
 """Gas and calldata bytes of the largest transaction per move that tests/integration/contracts/test_game_gas.py

@@ -18,14 +18,15 @@ TRAINING = f"({','.join(['uint32'] * 10 + ['bytes32'] * 6)})"
 TERMS = (
     f"(bytes32,address,address,address,uint64,uint64,{TRAINING},({','.join(['uint48'] * 16)}),"
     f"(uint128,bool,{','.join(['uint128'] * 9 + ['uint32'] * 7)}),(uint48,uint32,uint32),(uint64,uint64,uint64,uint32),"
-    f"(uint48,uint48,uint48,uint128,uint128,uint128),{','.join(['(bytes32,bytes32,bytes)'] * 5)},address[])"
+    f"(uint48,uint48,uint48,uint128,uint128,uint128),{','.join(['(bytes32,bytes32,bytes)'] * 5)},address[],"
+    f"(address,{','.join(['uint48'] * 5 + ['uint32'] * 4)}))"
 )
 SEATS, MAX_UNITS, STEPS_PER_UNIT, RATE, PARAMETERS, MOMENTUM, DATA = 0, 5, 6, 9, 10, 11, 15
 """Where these stand in TRAINING."""
 
 MODULES = (
     "charter vault tickets tenures commitments generations duties attestations escrow payments bounties game "
-    "challenges shares grants revenue beacon"
+    "challenges shares grants revenue governor beacon"
 )
 WORK = "(uint32,bytes32,bytes32[3],bytes32)"
 FINDING = "(bytes32[3],bytes32,bytes32[],bytes32[])"

@@ -24,11 +24,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from assay_ledger.store.errors import ObjectMismatch
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MAGIC: Final = b"packed-1"
 
@@ -62,6 +63,8 @@ class ElementRun:
 
 def packed(data: bytes, runs: Sequence[ElementRun]) -> bytes | None:
     """The object packed by its layout; None where that is not worth it. The runs have all of its bytes."""
+    import numpy as np  # here: a machine that trains and publishes nothing may lack it
+
     assert sum(run.nbytes for run in runs) == len(data)
     parts, at = [MAGIC, len(data).to_bytes(8, "big")], 0
     for run in runs:
@@ -86,6 +89,8 @@ def unpacked(data: bytes, max_bytes: int) -> bytes | None:
     """
     if not data.startswith(MAGIC):
         return None
+    import numpy as np
+
     size = int.from_bytes(data[len(MAGIC) : _HEAD], "big")
     # Attack: a kilobyte that says it is a gigabyte, so that each candidate of a name costs its readers a second.
     if len(data) < _HEAD or size > min(max_bytes, EXPANSION * len(data)):

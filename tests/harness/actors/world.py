@@ -40,6 +40,10 @@ CONTRACTS = [
     "StageCharter",
     "RoundsBench",
     "PuppetGame",
+    "Vouchers",
+    "AnswerDeployer",
+    "AnswerCharter",
+    "Gateways",
 ]
 
 
