@@ -106,6 +106,7 @@ def accuse(
     """
     from assay.inference.bonds import AnswerGames, check_covered
     from assay.inference.verify import false_place
+    from assay.protocol.run.answers import answer_claim
 
     check_source(settings, model)
     the_run = open_round_run(settings)
@@ -123,14 +124,17 @@ def accuse(
     talk.print(f"Token {place} of the answer is false.")
     keys = unlock_key(settings)
     games = AnswerGames(gates, own, keys)
-    if not games.is_committed(signed, place):
-        until = check_covered(gates, signed)
-        talk.print(f"The pledge lasts until chain time {until}.")
-    money = the_run.currency
-    confirm(f"Lock {money.both(games.stake())} for the game?", yes=yes)
-    claim = games.commit(signed, place)
-    games.wait_to_reveal(claim, lambda: time.sleep(POLL_S))
-    game = games.present(signed, place)
+    claim = answer_claim(signed.statement.digest, place)
+    # Attack on whoever was interrupted: a second stake for a second game, while the first is lost by silence.
+    game = games.game_on(claim)
+    if not game:
+        if not games.is_committed(signed, place):
+            until = check_covered(gates, signed)
+            talk.print(f"The pledge lasts until chain time {until}.")
+        confirm(f"Lock {the_run.currency.both(games.stake())} for the game?", yes=yes)
+        games.commit(signed, place)
+        games.wait_to_reveal(claim, lambda: time.sleep(POLL_S))
+        game = games.present(signed, place)
     convicted = games.play(game) if game else False
     document = {"place": place, "claim": "0x" + Digest(claim).hex(), "game": game, "convicted": convicted}
     if as_json:

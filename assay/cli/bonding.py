@@ -31,6 +31,7 @@ from assay.cli.options import (
     with_settings,
 )
 from assay.durations import duration
+from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
@@ -190,6 +191,8 @@ def defend(
 
     Run it beside `assay gateway start` as long as a pledge and the challenge window beyond it last.
     """
+    from web3.exceptions import Web3Exception
+
     from assay.inference.bonds import AnswerGames
 
     check_source(settings, model)
@@ -197,14 +200,26 @@ def defend(
     gates, keys = gates_of(the_run, bonds), unlock_key(settings)
     games = AnswerGames(gates, asked_model(settings, model, recipe, context, tier).model, keys)
     played: dict[int, bool] = {}
+    under_way: set[int] = set()
     while True:
-        for game in games.own():
-            talk.print(f"Plays game {game.game_id}.")
-            won = played[game.game_id] = games.play(game.game_id)
-            talk.print(f"Game {game.game_id} is {'won' if won else 'lost'}.")
-        if once:
-            break
-        time.sleep(EVERY_S)
+        try:
+            found, moved = games.step_all(lambda game, error: talk.print(f"Game {game}: {error}"))
+            for game in sorted(found - under_way):
+                talk.print(f"Plays game {game}.")
+            for game in sorted(under_way - found):
+                if (won := games.has_won(game)) is not None:
+                    played[game] = won
+                    talk.print(f"Game {game} is {'won' if won else 'lost'}.")
+            under_way = found
+        except (UnavailableError, Web3Exception) as error:
+            # Whoever ends here loses its bond by silence: the node is asked again.
+            talk.print(f"The node did not answer: {error}")
+            moved = False
+        else:
+            if once and not under_way:
+                break
+        if not moved:
+            time.sleep(EVERY_S)
     if as_json:
         print_json({"games": sorted(played), "won": sum(played.values()), "lost": len(played) - sum(played.values())})
 

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from web3.exceptions import Web3Exception
+
 from assay.inference.answer_program import answer_program
 from assay.inference.claims import honest_trace, said_of
 from assay.inference.model import LanguageModel
 from assay.inference.statement import SignedStatement
 from assay.inference.verify import AnotherModel
 from assay.protocol.digests import keccak
-from assay.protocol.errors import FraudError, FundsError, RejectedError
+from assay.protocol.errors import AssayError, FraudError, FundsError, InvariantError, RejectedError, UnavailableError
 from assay.protocol.game.state import REVEAL_BLOCKS
 from assay.protocol.game.table import Side
 from assay.protocol.payments.gateway_books import answer_ref
@@ -216,9 +218,12 @@ class AnswerGames:
         claim = answer_claim(signed.statement.digest, place)
         chain, account = self._chain, self.keys.account
         chain.send(account, self.gates.gateways.accuse(said_of(signed.statement), place, signed.signature))
-        before = self.gates.games.count()
         chain.send(account, self.gates.challenges.reveal_challenge(answer_ref(claim), REFUTED, self._salt(claim)))
-        for number in range(self.gates.games.count(), before, -1):
+        return self.game_on(claim)
+
+    def game_on(self, claim: Digest) -> int:
+        """The newest game that this account opened on a claim, open or over; 0 for none."""
+        for number in range(self.gates.games.count(), 0, -1):
             game = self.gates.games.game(number)
             if game.ref.outer_root == claim and game.state.challenger == self.keys.address:
                 return number
@@ -251,14 +256,43 @@ class AnswerGames:
         self._chain.send(self.keys.account, late)
         return True
 
-    def play(self, game_id: int, pause: Callable[[], None] = lambda: time.sleep(0.2)) -> bool:
-        """Plays a game to its end; whether this account won."""
-        while not (game := self.gates.games.game(game_id)).state.is_over:
-            if not self.step(game_id):
-                pause()
+    def step_all(self, failed: Callable[[int, Exception], None]) -> tuple[set[int], bool]:
+        """One move in each game of this account that is not over: those games, and whether anything was sent.
+
+        Attack: two games, of which one waits for its accuser for hours while the gateway's clock in the other runs.
+        What a game fails with is told to `failed`, and holds up no other. Raises UnavailableError, Web3Exception,
+        InvariantError.
+        """
+        games, moved = self.own(), False
+        for game in games:
+            try:
+                moved |= self.step(game.game_id)
+            except InvariantError:
+                raise
+            except (AssayError, Web3Exception) as error:
+                failed(game.game_id, error)
+        return {game.game_id for game in games}, moved
+
+    def has_won(self, game_id: int) -> bool | None:
+        """Whether this account won a game; None where there is no verdict, as after a reorganization."""
         found = self.gates.games.verdict(game_id)
-        assert found is not None
-        return found[0].side is not game.side_of(self.keys.address)
+        if found is None:
+            return None
+        return found[0].side is not self.gates.games.game(game_id).side_of(self.keys.address)
+
+    def play(self, game_id: int, pause: Callable[[], None] = lambda: time.sleep(0.2)) -> bool:
+        """Plays a game to its end; whether this account won. A node that fails, or a move that came too early, is met
+        by another try: who leaves a game loses it.
+        """
+        while True:
+            try:
+                if (won := self.has_won(game_id)) is not None:
+                    return won
+                moved = self.step(game_id)
+            except (UnavailableError, RejectedError, Web3Exception):
+                moved = False
+            if not moved:
+                pause()
 
     def _trace(self, game: Game) -> Trace:
         """The run behind a game's claim, from what the contract told of it."""

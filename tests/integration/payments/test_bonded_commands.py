@@ -135,6 +135,8 @@ def test_a_false_answer_is_accused_by_its_reader_and_costs_the_bond(paid: PaidRu
     assert (said["place"], said["game"], said["convicted"]) == (5, 1, True)
     found = paid.chain.ask(gates.gateways.bond_of(address_of(paid.keys[0])))
     assert found.is_convicted and not found.is_bonded and found.disputes == 0
+    # Who was interrupted, and begins again, has its game still, and stakes nothing for another.
+    assert paid.done(*words) == said and gates.games.count() == 1
     won = paid.done(*paid.words(1, "unbond", "--bonds", bonds, "--yes"))
     assert not won["released"] and won["exiting"] > 5 * ETHER
     paid.chain.rpc("evm_mine", {"timestamp": won["not_before"] + 1})
@@ -171,22 +173,23 @@ def test_an_honest_gateway_defends_itself_by_command_and_leaves(paid: PaidRun, b
     pledged = paid.done("inference", "pledge", *own_model(paid), "--bonds", bonds, "--for", "864000", "--yes", *words)
     # The accuser stakes on a lie, and has no move that its own machine would not find false.
     true = sign(true_answer(paid), gate)
-    accuser = AnswerGames(gates, MODEL, ActorKeys("accuser", paid.keys[1]))
-    claim = accuser.commit(true, 2)
-    paid.chain.rpc("evm_mine", {"timestamp": accuser.reveals_at(claim)[1]})
-    game = accuser.present(true, 2)
+    accusers = [AnswerGames(gates, MODEL, ActorKeys("accuser", paid.keys[k])) for k in (1, 2)]
+    at = max(accuser.reveals_at(accuser.commit(true, 2))[1] for accuser in accusers)
+    paid.chain.rpc("evm_mine", {"timestamp": at})
+    games = [accuser.present(true, 2) for accuser in accusers]
 
     def pass_time() -> None:
-        while not gates.games.game(game).state.is_over:
-            if gates.games.game(game).state.turn is Side.CHALLENGER:
-                deadline = gates.games.game(game).state.deadline
+        """Accusers say nothing. A game that the gateway leaves to itself meanwhile is lost to it."""
+        while left := [g.state for g in map(gates.games.game, games) if not g.state.is_over]:
+            if all(state.turn is Side.CHALLENGER for state in left):
+                deadline = min(state.deadline for state in left)
                 paid.chain.rpc("evm_mine", {"timestamp": max(deadline, paid.chain.head().timestamp) + 1})
 
     with ThreadPoolExecutor(1) as pool:
         passing = pool.submit(pass_time)
         said = paid.done("gateway", "defend", *own_model(paid), "--bonds", bonds, "--once", *words)
         passing.result()
-    assert said == {"games": [game], "won": 1, "lost": 0}
+    assert said == {"games": games, "won": 2, "lost": 0}
     assert paid.refused("gateway", "unbond", "--bonds", bonds, "--yes", *words).code == "BondInUse"
     over = pledged["until"] + paid.run.charter.timing.challenge + 1
     paid.chain.rpc("evm_mine", {"timestamp": over})
