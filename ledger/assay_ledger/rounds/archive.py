@@ -38,6 +38,7 @@ from assay_ledger.rounds import nodes
 from assay_ledger.rounds.facts import RunFacts
 from assay_ledger.rounds.records import WorkRecord
 from assay_ledger.rounds.view import BaseLists, RunView
+from assay_ledger.store.errors import StoreUnreachable
 from assay_ledger.store.manifest import Manifest
 from assay_ledger.store.objects import Objects, Tensors, root_of_list
 
@@ -216,14 +217,18 @@ class Archive:
     def base(self, view: RunView, generation: int, compute: Compute, *, publish: bool = True) -> ListBytes:
         """Parameters and momentum of a generation: published, or merged again from the newest that is, and published.
 
-        Raises UnavailableError where an update that counted is gone too, StateMismatch where the merge of what counted
-        is not the root that has the majority.
+        Raises StoreUnreachable where the store does not answer, which says nothing about what it has; UnavailableError
+        where an update that counted is gone too, StateMismatch where the merge of what counted is not the root that has
+        the majority.
         """
         missing: list[int] = []
         lists: ListBytes | None = None
         while lists is None:
             try:
                 lists = self.fetch_base(view, generation)
+            except StoreUnreachable:
+                # Else a store that hangs is asked for every generation there ever was, one call's seconds each.
+                raise
             except UnavailableError:
                 if not generation:
                     raise

@@ -30,8 +30,9 @@ SLOW_S: Final = 0.01
 class FaultyBackend:
     """The folder of a store, as one actor reaches it: `mode` says how it fails now, None that it does not."""
 
-    def __init__(self, folder: Folder, rng: Random) -> None:
-        self._folder, self._rng = folder, rng
+    def __init__(self, folder: Folder, rng: Random, waited: Callable[[float], None] = lambda _: None) -> None:
+        """waited: told the seconds that a call hung, which pass for its caller while chain time stands still."""
+        self._folder, self._rng, self._waited = folder, rng, waited
         self.mode: str | None = None
         self.failed = 0
 
@@ -74,6 +75,7 @@ class FaultyBackend:
             case "hangs":
                 self.failed += 1
                 time.sleep(min(seconds, CALL_S))
+                self._waited(min(seconds, CALL_S))
                 raise TimeoutError("no answer")
             case "slow":
                 self.failed += 1
@@ -138,6 +140,10 @@ class SkewedClock:
     def __call__(self) -> float:
         return self.now() * self.rate + self.leapt
 
+    def wait(self, seconds: float) -> None:
+        """Seconds pass for its owner."""
+        self.leapt += seconds
+
 
 class Surroundings:
     """One actor's own store, node and clock."""
@@ -146,7 +152,7 @@ class Surroundings:
         """`url` is the real node's, `folder` the real store's, `now` chain time."""
         self.rng = rng
         self.clock = SkewedClock(now, rate=rng.choice((0.5, 1.0, 1.0, 2.0)))
-        self.backend = FaultyBackend(folder, rng)
+        self.backend = FaultyBackend(folder, rng, self.clock.wait)
         self.store = BlobStore(self.backend, "the store", StorePace(call_s=CALL_S), clock=self.clock)
         self.node = ProviderNode(url)
         self.chain = Chain(self.node.url, retry_for_s=0.2, timeout_s=NODE_S, receipt_for_s=NODE_S)

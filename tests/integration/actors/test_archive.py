@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -20,13 +21,17 @@ from assay_ledger.index.computing import Compute, RecheckMismatch, StateMismatch
 from assay_ledger.index.publications import Publications
 from assay_ledger.rounds.archive import Archive
 from assay_ledger.rounds.view import RunView
-from assay_ledger.store.blobs import open_store
+from assay_ledger.store.blobs import BlobStore, open_store
+from assay_ledger.store.errors import StoreUnreachable
+from assay_ledger.store.folder import Folder
+from assay_ledger.store.interfaces import StorePace
 from assay_ledger.store.objects import Objects, root_of_list
 from assay_ledger.store.packing import unpacked
 from assay_solver.cheats import FalseStep, FalseUpdate
 from assay_verifier.audit_jobs import AuditJobs
 from tests.harness.actors.stage import CheatAlone, RoundStageRun, new_round_run
 from tests.harness.actors.world import COMPUTE, SharedChain, small_work
+from tests.harness.soak.faults import FaultyBackend
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +123,22 @@ def test_a_base_that_nobody_published_is_merged_again_and_published(run: RoundSt
     assert archive.fetch_base(view, 2) == merged
     assert archive.fetch_parameters(view, 2) == merged[0]
     assert archive.base_roots(archive.fetch_base(view, 1)) == view.lists(1)
+
+
+@pytest.mark.parametrize("mode", ["dark", "hangs"])
+def test_a_store_that_does_not_answer_is_not_asked_for_older_bases(
+    run: RoundStageRun, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not answered is not gone: a hung store cost a call's seconds for every generation of a long run."""
+    backend = FaultyBackend(Folder(run.folder / "store"), Random(1))
+    objects = Objects(BlobStore(backend, "the store", StorePace(call_s=0.1)))
+    archive = Archive(run.run.charter, run.run.facts, objects, Publications(run.chain, objects))
+    asked, fetch = list[int](), archive.fetch_base
+    monkeypatch.setattr(archive, "fetch_base", lambda view, k: (asked.append(k), fetch(view, k))[1])
+    backend.mode = mode
+    with pytest.raises(StoreUnreachable):
+        archive.base(run.view, 2, COMPUTE)
+    assert asked == [2]
 
 
 def test_without_an_update_that_counted_a_lost_base_stays_lost(run: RoundStageRun) -> None:
