@@ -153,7 +153,7 @@ class Executor:
         self.whole: WholeRuns | None = None
         if self.variant is KernelVariant.TRITON:
             kernels = self.kernels
-            groups = in_tiles(program, kernels) if by_tiles else MapGroups(program, kernels.of)
+            groups = in_tiles(program, kernels) if by_tiles else MapGroups(program, kernels.in_whole)
             self.whole = WholeRuns(program, groups)
 
     @cached_property

@@ -14,6 +14,7 @@ from assay.engine.runtime.stock.maps import scalar_map
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import nodes as triton_nodes
 from assay.engine.runtime.triton.checks import ProductChecks
+from assay.engine.runtime.triton.triangles import Triangles
 from assay.engine.runtime.values.dtypes import from_bytes
 from assay.protocol.program.nodes import (
     Const,
@@ -56,6 +57,20 @@ class KernelsByNode:
         self.checks = ProductChecks(program, watch) if by_triton else None
         self.product_variants: dict[int, str] = {}
         self._made: dict[int, Kernel] = {}
+        self._triangles = Triangles(program) if by_triton else None
+
+    def in_whole(self, k: int) -> Kernel:
+        """The kernel of node k in a run whose values are the program's own: of a product it may leave out what no
+        reader can tell from zeros (`triangles`).
+        """
+        node = self._program.nodes[k]
+        if self._triangles is None or not isinstance(node, Dot):
+            return self.of(k)
+        check = None if self.checks is None else (self.checks, k)
+        found = triton_nodes.kernel(self._program, node, check, (self._triangles, k))
+        assert found is not None
+        made, self.product_variants[k] = found
+        return made
 
     def of(self, k: int) -> Kernel:
         """The kernel of node k; the same function whenever it is asked for."""

@@ -100,9 +100,10 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
                 check = ProductChecks(program, ProductWatch((len(program.nodes) - 2,))), len(program.nodes) - 2
                 products.by_digits(program, node, found, ((), (0,), (1,)), packed=packed, check=check)(values)
             yield f"{found.name} of {p} bits{', packed' if packed else ''}", seen[-1]
-        yield f"weighed rows of {p} bits", seen[0]
-        yield f"weighed terms of {p} bits", seen[1]
-        yield f"planes of {p} bits for {found.name}", seen[2]
+            first = "planes of B's, and weighed rows," if packed else "weighed rows"
+            second = "planes of A's, and weighed terms," if packed else "weighed terms"
+            yield f"{first} of {p} bits for {found.name}", seen[0]
+            yield f"{second} of {p} bits for {found.name}", seen[1]
     program, node, values = _matrices(64, 64, 96, 24, 24)
     with backend.recorded() as seen:
         reductions.dot(program, node)(values)

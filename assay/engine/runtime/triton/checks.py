@@ -100,6 +100,16 @@ def _sizes(node: Dot) -> tuple[int, int, int]:
     return most, batch * prod(node.red), batch * most
 
 
+def weighing(
+    check: tuple[ProductChecks, int] | None, *, along: bool
+) -> tuple[Tensor | None, Tensor | None, Tensor | None, int]:
+    """What a kernel is given to weigh an operand of a product: the rows of B first, then the terms of A (along)."""
+    if check is None:
+        return None, None, None, 0
+    checks, node = check
+    return checks.due, *((checks.middle, checks.left) if along else (checks.weights, checks.middle)), node
+
+
 def weigh(
     checks: ProductChecks, k: int, given: Sequence[Tensor], sizes: Sequence[int], strides: Sequence[int], *,
     precision: int, along: bool, times: int = 1,
@@ -114,9 +124,9 @@ def weigh(
     z0, z1, rows, terms = sizes
     block = (1 << 10, 1 << 10) if backend.is_interpreted() else (64, 64)
     br, bk = (min(1 << max(n - 1, 0).bit_length(), most) for n, most in zip((rows, terms), block, strict=True))
-    weights, out = (checks.middle, checks.left) if along else (checks.weights, checks.middle)
+    due, weights, out, _ = weighing((checks, k), along=along)
     count = -(-rows // br) * -(-terms // bk) * z0 * z1
     backend.launch(
-        kernel, (min(count, MOST_PROGRAMS),), *given, checks.due, weights, out, k, z1, rows, terms, count,
+        kernel, (min(count, MOST_PROGRAMS),), *given, due, weights, out, k, z1, rows, terms, count,
         *strides, P=precision, ALONG=along, TIMES=times, BR=br, BK=bk,
     )  # fmt: skip

@@ -42,7 +42,7 @@ def functions() -> dict[str, Any]:
         arith: ("bits_of", "from_bits", "canonical", "exponent_of_bits", "quantized", "finished", "finished_or_nan"),
         scalar: (
             *("smaller", "larger", "nearest", "nearest_small", "below", "scale2", "scale2_near"),
-            *("to_i32", "to_i32_small", "to_i64", "order_of", "philox_word"),
+            *("to_i32", "to_i32_small", "to_i32_whole", "to_i64", "order_of", "philox_word"),
         ),
     }
     return {name: getattr(module, name) for module, listed in names.items() for name in listed}

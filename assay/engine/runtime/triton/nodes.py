@@ -9,14 +9,21 @@ from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.probe import failure
 from assay.engine.runtime.triton.products import by_digits, is_better_turned, turned
 from assay.engine.runtime.triton.routes import Carrier, Route, route
+from assay.engine.runtime.triton.triangles import Triangles
 from assay.protocol.program.nodes import Dot, Gather, Map, Max, Node, Random, Rank, RowExp, ScatterSum, Sum
 from assay.protocol.program.program import Program
 
 
-def kernel(program: Program, node: Node, check: tuple[ProductChecks, int] | None = None) -> tuple[Kernel, str] | None:
+def kernel(
+    program: Program,
+    node: Node,
+    check: tuple[ProductChecks, int] | None = None,
+    above: tuple[Triangles, int] | None = None,
+) -> tuple[Kernel, str] | None:
     """The node's kernel and how it is computed; None for inputs, constants and outputs, which are not computed.
 
-    check: by what its product is checked, and its number in the program.
+    check: by what its product is checked, and its number in the program. above: what is known above diagonals, and its
+    number, for a run in which no value is replaced.
     """
     match node:
         case Map():
@@ -36,7 +43,7 @@ def kernel(program: Program, node: Node, check: tuple[ProductChecks, int] | None
         case ScatterSum():
             return reductions.scatter_sum(program, node), "scatter_sum"
         case Dot():
-            return _dot(program, node, check)
+            return _dot(program, node, check, above)
         case _:
             return None
 
@@ -55,7 +62,9 @@ def admitted(pa: int, pb: int) -> tuple[Route | None, str]:
     return None, refused
 
 
-def _dot(program: Program, node: Dot, check: tuple[ProductChecks, int] | None) -> tuple[Kernel, str]:
+def _dot(
+    program: Program, node: Dot, check: tuple[ProductChecks, int] | None, above: tuple[Triangles, int] | None
+) -> tuple[Kernel, str]:
     """By the first carrier that is admitted; else term by term in i64. The name says why others were refused."""
     parts, refused = groups(node), ""
     if parts is not None and 0 not in node.spec.dims and 0 not in node.red:
@@ -65,6 +74,6 @@ def _dot(program: Program, node: Dot, check: tuple[ProductChecks, int] | None) -
             node, parts = turned(node, parts)
             found, refused = admitted(node.precision_a, node.precision_b)
         if found is not None:
-            made = by_digits(program, node, found, parts, check=check, is_turned=is_turned)
+            made = by_digits(program, node, found, parts, check=check, is_turned=is_turned, above=above)
             return made, found.name + refused
     return reductions.dot(program, node), "by element" + refused

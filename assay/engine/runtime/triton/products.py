@@ -17,9 +17,10 @@ from torch import Tensor
 from assay.engine.runtime.products.dot import groups
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import arena, backend
-from assay.engine.runtime.triton.checks import ProductChecks, weigh
+from assay.engine.runtime.triton.checks import ProductChecks, weigh, weighing
 from assay.engine.runtime.triton.elementwise import copy, empty
 from assay.engine.runtime.triton.routes import Carrier, Route
+from assay.engine.runtime.triton.triangles import Cut, Gap, Triangles
 from assay.engine.runtime.values.views import is_inside, sub_view
 from assay.protocol.program.nodes import Dot, Operand
 from assay.protocol.program.program import Program
@@ -121,12 +122,14 @@ def by_digits(
     cut: Blocks | None = None,
     check: tuple[ProductChecks, int] | None = None,
     is_turned: bool = False,
+    above: tuple[Triangles, int] | None = None,
 ) -> Kernel:
     """The node's kernel by a route. parts: its dims of both operands, of A alone, of B alone.
 
     packed, cut: whether planes are packed first, and how the product is cut, if it is not for the shape to say.
     check: by what the product is checked, and its number in the program. is_turned: A and B have changed places
-    (`turned`), and the product is stored as if they had not.
+    (`turned`), and the product is stored as if they had not. above: what is known above diagonals, and the product's
+    number, where nothing but the program's own values is read.
     """
     from assay.engine.runtime.triton.kernels.product import product
 
@@ -140,6 +143,7 @@ def by_digits(
     order = (*z0, *z1, *columns, *rows) if is_turned else (*z0, *z1, *rows, *columns)
     ordered, back = tuple(dims[d] for d in order), tuple(order.index(d) for d in range(len(dims)))
     outer, m, n, terms = count[:2], count[2], count[3], prod(node.red)
+    left_out = _left_out(above, node, parts, (a.x, m), (b.x, n), is_turned=is_turned)
     is_packed = splits(m, n, found) > MOST_SPLITS if packed is None else packed
     steps = (1, m) if is_turned else (n, 1)
     batches = count[0] * count[1]
@@ -159,21 +163,39 @@ def by_digits(
     def run(values: list[Tensor]) -> Tensor:
         out = empty(ordered, DType.F32)
         xa, xb, ea, eb = (side(values) for side in (a.x, b.x, a.e, b.e))
-        if check is not None:
+        if is_packed:
+            # B first: what is left of A's rows is weighed by what is weighed of B's.
+            xb = b_planes(xb, eb, check, along=False)
+            xa = a_planes(xa, ea, check, along=True)
+        elif check is not None:
             weigh(*check, (xb, eb), (*outer, n, terms), b.strides, precision=node.precision_b, along=False)
             weigh(*check, (xa, ea), (*outer, m, terms), a.strides, precision=node.precision_a, along=True)
-        if is_packed:
-            xa, xb = a_planes(xa, ea), b_planes(xb, eb)
         backend.launch(
             product, grid, xa, xb, ea, eb, out, *_checked(check), count[1], m, n, width, *ahead, *steps,
             *strides, *a.e.strides[:3], *b.e.strides[:3],
             PA=node.precision_a, PB=node.precision_b, PACKED=is_packed, CHUNK=chunk,
             NARROW=terms <= found.narrow_terms(node.precision_a, node.precision_b),
-            warps=cut.warps, stages=cut.stages, **cut.constants, **found.constants,
+            warps=cut.warps, stages=cut.stages, **left_out, **cut.constants, **found.constants,
         )  # fmt: skip
         return out if back == tuple(range(len(dims))) else arena.contiguous(out.permute(back))
 
     return run
+
+
+def _left_out(
+    above: tuple[Triangles, int] | None, node: Dot, parts: Sequence[tuple[int, ...]],
+    a: tuple[ProductMatrix, int], b: tuple[ProductMatrix, int], *, is_turned: bool,
+) -> dict[str, int | bool]:  # fmt: skip
+    """What the kernel need not compute. a, b: either side's matrix and how many rows it has."""
+    gap, cuts = Gap.NONE, [Cut.NONE, Cut.NONE]
+    if above is not None:
+        triangles, k = above
+        last = len(node.spec.dims) - 1
+        if tuple(parts[1:]) == (((last,), (last - 1,)) if is_turned else ((last - 1,), (last,))):
+            gap = triangles.gap(k)
+        cuts = [side.cut(triangles, rows, prod(node.red)) for side, rows in (a, b)]
+    # One of both is enough: whatever is left out is zero.
+    return {"GAP": int(gap), "TURNED": is_turned, "CUT_A": int(cuts[0]), "CUT_B": 0 if cuts[0] else int(cuts[1])}
 
 
 def batch_dims(batch: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -244,16 +266,16 @@ class Planes:
         self.strides: _Strides = (z1 * rows * self.width, rows * self.width, self.width, 1)
         self.ahead = z0 * z1 * rows * self.width
 
-    def __call__(self, x: Tensor, e: Tensor) -> Tensor:
-        """The planes of a run's operand and exponents, as `ProductMatrix` gives them."""
+    def __call__(self, x: Tensor, e: Tensor, check: tuple[ProductChecks, int] | None, *, along: bool) -> Tensor:
+        """The planes of a run's operand and exponents, as `ProductMatrix` gives them, weighed when the check is due."""
         from assay.engine.runtime.triton.kernels.product import pack
 
         out = arena.take(self._shape, _PLANE_TYPES[self._route.carrier])
         (br, bk), (z0, z1, rows, terms) = self._block, self._sizes
         grid = -(-rows // br), -(-self.width // bk), z0 * z1
         backend.launch(
-            pack, grid, x, e, out, z1, rows, terms, self.width, *self._side.strides, BR=br, BK=bk,
-            **self._constants,
+            pack, grid, x, e, out, *weighing(check, along=along), z1, rows, terms, self.width, *self._side.strides,
+            ALONG=along, BR=br, BK=bk, **self._constants,
         )  # fmt: skip
         return out
 
@@ -284,6 +306,10 @@ class ProductMatrix:
             strides = [whole[part[-1]] if part else 0 for part in (*parts, red)]
         z0, z1, rows, terms = (s or 0 for s in strides)
         self.strides: _Strides = (z0, z1, rows, terms)
+
+    def cut(self, triangles: Triangles, rows: int, terms: int) -> Cut:
+        """Which terms of its rows are nothing."""
+        return Cut.NONE if self._copy else triangles.cut(self._node, self._offset, self.strides, rows, terms)
 
     def __call__(self, values: list[Tensor]) -> Tensor:
         """The tensor whose first element is the operand's."""

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from fractions import Fraction
 
-from assay.protocol.arithmetic.scalar import Instruction, Op
+from assay.protocol.arithmetic.scalar import CONSTANTS, SIGNATURES, Instruction, Op
 from assay.protocol.types import DType
 
 Range = tuple[float, float]
@@ -46,6 +46,12 @@ _ANY: dict[DType, Range] = {
 
 
 def _result(op: Op, imm: int, given: Sequence[Range | None]) -> Range | None:
+    """What is known of a result: by its operation, else by its type."""
+    found = _by_operation(op, imm, given)
+    return _ANY.get(SIGNATURES[op][1]) if found is None and op is not Op.SELECT and op not in CONSTANTS else found
+
+
+def _by_operation(op: Op, imm: int, given: Sequence[Range | None]) -> Range | None:
     a, b, c = given
     match op:
         case Op.CONST_F32:

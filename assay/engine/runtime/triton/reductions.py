@@ -37,7 +37,10 @@ COLUMNS = 128
 """Elements of out beside each other that a program reduces: their loads are 512 bytes in a row."""
 
 LEAST_BLOCKS = 4
-"""Of terms that a part has at least: each costs an atomic operation per element."""
+"""Of terms that a part has at least: each costs an integer per element, stored and loaded."""
+
+_LAST = 1 << 11
+"""Parts that a program takes together, of all its elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,14 @@ class _ReductionKind:
     """How terms become one integer of a type, and parts of them. least: the integer of no terms."""
 
     name: str
-    atomic: str
     dtype: DType
     least: int
 
 
-_SUM = _ReductionKind("sum", "add", DType.I64, 0)
-_COUNT = _ReductionKind("sum", "add", DType.I32, 0)
-_MAGNITUDE = _ReductionKind("max", "max", DType.I32, 0)
-_LARGEST = _ReductionKind("max", "max", DType.I32, -(1 << 31))
+_SUM = _ReductionKind("sum", DType.I64, 0)
+_COUNT = _ReductionKind("sum", DType.I32, 0)
+_MAGNITUDE = _ReductionKind("max", DType.I32, 0)
+_LARGEST = _ReductionKind("max", DType.I32, -(1 << 31))
 
 
 class _ReductionText:
@@ -105,8 +107,8 @@ class _ReductionText:
     def kernel(self, kind: _ReductionKind) -> Kernel:
         """The node's kernel. kind: of the blocks [ROWS, TERMS] that the terms are taken into, and how they become one.
 
-        Few elements of many terms are cut over programs: each leaves its part in one integer per element, in any order,
-        and a kernel of its own finishes these.
+        Few elements of many terms are cut over programs: each leaves an integer per element, and a kernel of its own
+        takes these together and finishes them. Atomic operations would need zeros first, a launch more.
         """
         dims, sources, count, result = self.out.dims, self.sources, prod(self.red.dims), self.result
         columns = are_columns(self._views, dims, self.red.dims)
@@ -114,11 +116,15 @@ class _ReductionText:
         programs, size = -(-prod(dims) // rows), {"ROWS": rows, "TERMS": terms}
         parts = cuts(programs, count, terms, COLUMN_PROGRAMS if columns else ENOUGH_PROGRAMS)
         span = -(-count // (parts * terms)) * terms if parts > 1 else 0
-        reduced = self._reduced(kind, count, span)
+        reduced, elements = self._reduced(kind, count, span), prod(dims)
+        parts = -(-count // span) if span else 1
+        # All parts of an element are taken together.
+        width = 1 << (parts - 1).bit_length()
+        few = {"ROWS": min(rows, max(_LAST // width, 1)), "TERMS": width}
         if span:
-            first = self._made([*reduced, f"tl.atomic_{kind.atomic}(out + o, reduced, mask=live)"])
-            there = "reduced = tl.load(work + o, mask=live, other=0)"
-            last = self._made([*self.before, there, *self.after, _STORE], "work, ")
+            number = "tl.program_id(1).to(tl.int64)"
+            first = self._made([*reduced, f"tl.store(out + {number} * {elements} + o, reduced, mask=live)"])
+            last = self._made([*self.before, *_joined(kind, parts, elements), *self.after, _STORE], "work, ")
         else:
             first, last = self._made([*reduced, *self.after, _STORE]), None
 
@@ -126,9 +132,9 @@ class _ReductionText:
             out = empty(dims, result)
             given = [memory(values[j]) for j in sources]
             if last is not None:
-                work = empty(dims, kind.dtype).fill_(kind.least)
-                backend.launch(first, (programs, -(-count // span)), *given, work, **size)
-                backend.launch(last, (programs,), *given, work, out, **size)
+                work = empty((parts, *dims), kind.dtype)
+                backend.launch(first, (programs, parts), *given, work, **size)
+                backend.launch(last, (-(-elements // few["ROWS"]),), *given, work, out, **few)
             elif programs:
                 backend.launch(first, (programs,), *given, out, **size)
             return out
@@ -166,6 +172,16 @@ class _ReductionText:
 
     def _type(self, x: Operand) -> DType:
         return self.program.specs[x.node].dtype
+
+
+def _joined(kind: _ReductionKind, parts: int, elements: int) -> list[str]:
+    """Lines that take an element's parts together, which lie `elements` apart."""
+    return [
+        "part = tl.arange(0, TERMS)[None, :]",
+        f"there = live & (part < {parts})",
+        f"found = tl.load(work + part.to(tl.int64) * {elements} + o, mask=there, other={kind.least})",
+        f"reduced = tl.{kind.name}(found, 1, keep_dims=True)",
+    ]
 
 
 def are_columns(views: Sequence[View], dims: Sequence[int], red: Sequence[int]) -> bool:
@@ -335,7 +351,8 @@ def _scatter(program: Program, node: ScatterSum) -> Kernel:
         f"live = live & (at >= 0) & (at < {dims[0]})",
         *load_lines("x", "source", types[0], of_x, "live", inner, red_span),
         *load_lines("e", "exponent", types[2], node.exponent.view, "live", row, inner),
-        f"tl.atomic_add(work + row.to(tl.int64) * {rest} + i, quantized(x, e, 31).to(tl.int64), mask=live)",
+        f"to = work + row.to(tl.int64) * {rest} + i",
+        "tl.atomic_add(to, quantized(x, e, 31).to(tl.int64), mask=live, sem='relaxed')",
     ]
     text = text_of("source, index, exponent, work, BLOCK: tl.constexpr", body)
     add = backend.kernel_of(text, "kernel", functions())

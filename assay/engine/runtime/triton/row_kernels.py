@@ -142,7 +142,7 @@ class _RowText:
         self._body.append(f"c{i} = tl.maximum(c{i}, tl.max({magnitude}, 0, keep_dims=True))")
         self._results.append(f"m{i}")
         at = f"m{i} + (start // {together}) * {self._group.columns} + col"
-        self._after.append(f"tl.atomic_max({at}, c{i}, mask=within)")
+        self._after.append(f"tl.atomic_max({at}, c{i}, mask=within, sem='relaxed')")
 
     def member(self, i: int, k: int, *, is_whole: bool, is_stored: bool) -> None:
         """Computes member number i, node k."""

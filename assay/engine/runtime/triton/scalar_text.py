@@ -87,6 +87,8 @@ _SMALL: dict[Op, tuple[int, Range, str]] = {
 }
 """Shorter texts: of which operand the values must lie within what."""
 
+_WHOLE = (Op.F32_RINT, Op.F32_FLOOR)
+
 
 def map_lines(program: Program, node: Map, registers: list[str], prefix: str) -> list[str]:
     """`lines` of a map, given what is known of its operands."""
@@ -115,16 +117,20 @@ def lines(
         else:
             numbers = (i.a, i.b, i.c)
             a, b, c = (registers[r] if r < len(registers) else "" for r in numbers)
-            text = (_small(op, [known[r] for r in numbers]) or _TEXT[op]).format(a=a, b=b, c=c)
+            of = i.a - len(program.operands)
+            is_whole = 0 <= of < k and program.instructions[of].op in _WHOLE
+            text = (_small(op, [known[r] for r in numbers], is_whole=is_whole) or _TEXT[op]).format(a=a, b=b, c=c)
         found.append(f"{name} = {text}")
         registers.append(name)
     return found
 
 
-def _small(op: Op, operands: Sequence[Range | None]) -> str:
-    """The shorter text where the operand that it hangs on is small; empty elsewhere."""
+def _small(op: Op, operands: Sequence[Range | None], *, is_whole: bool) -> str:
+    """The shorter text where the operand that it hangs on is small; empty elsewhere. is_whole: it has no fraction."""
     if op not in _SMALL:
         return ""
+    if op is Op.F32_TO_I32 and is_whole and (own := operands[0]) is not None and max(-own[0], own[1]) <= 1 << 21:
+        return "to_i32_whole({a})"
     which, (low, high), text = _SMALL[op]
     known = operands[which]
     return text if known is not None and low <= known[0] and known[1] <= high else ""

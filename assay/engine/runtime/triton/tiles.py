@@ -328,7 +328,8 @@ def _product(made: VirtualKernels, k: int, node: Dot, reader: TileReader) -> Ker
             "if is_due:",
             f"    weight = tl.load(weights + column, mask=column < {columns}, other=0)",
             "    left_over = tl.sum(total * weight[None, :], 1) - rest",
-            f"    tl.atomic_add(left + g.to(tl.int64) * {count} + {own}, left_over, mask={own} < {count})",
+            f"    to = left + g.to(tl.int64) * {count} + {own}",
+            f"    tl.atomic_add(to, left_over, mask={own} < {count}, sem='relaxed')",
         ]
     to = (
         f"(g.to(tl.int64) * {columns} + column)[None, :] * {count} + {own}[:, None]"

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from assay.engine.runtime.triton.kernels.arith import finished, power, quantized
+from assay.engine.runtime.triton.kernels.weigh import weigh_block
 
 
 @triton.jit
@@ -169,13 +170,16 @@ def sums(
     return joined(s0, s1, s2, s3, s4, NA, NB, BITS)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["node"])
 def pack(
-    x, e, out, BATCH, ROWS, K, WIDTH, sx0, sx1, sxr, sxk, se0, se1, ser,
-    P: tl.constexpr, COUNT: tl.constexpr, BITS: tl.constexpr, CARRIER: tl.constexpr,
+    x, e, out, due, weights, weighed, node, BATCH, ROWS, K, WIDTH, sx0, sx1, sxr, sxk, se0, se1, ser,
+    P: tl.constexpr, COUNT: tl.constexpr, BITS: tl.constexpr, CARRIER: tl.constexpr, ALONG: tl.constexpr,
     BR: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """The planes of q_P(x, e): [planes, batch, ROWS, WIDTH], terms innermost, zeros from K to WIDTH.
+
+    weights: i64, or None: where due holds `node`, the operand is loaded again and weighed into `weighed`, as `weigh`
+    does it.
 
     x: f32, e: i32; strides in elements, the batch's element z at (z div BATCH, z mod BATCH). Grid: blocks of rows,
     blocks of terms, batch.
@@ -194,6 +198,11 @@ def pack(
     following = tl.num_programs(2).to(tl.int64) * ROWS * WIDTH
     for i in tl.static_range(COUNT):
         tl.store(to + i * following, plane(q, i, COUNT, BITS, CARRIER), mask=there & (k < WIDTH)[None, :])
+    if weights is not None:  # noqa: SIM102 (this one is decided when the kernel is made)
+        if tl.load(due) == node:
+            weigh_block(
+                x, e, weights, weighed, row, k, z, BATCH, ROWS, K, sx0, sx1, sxr, sxk, se0, se1, ser, P, ALONG, 1
+            )  # fmt: skip
 
 
 LOW: tl.constexpr = tl.constexpr(-75)
@@ -263,6 +272,33 @@ def part(x, WHICH: tl.constexpr, PARTS: tl.constexpr):
     return found
 
 
+@triton.jit
+def needed_terms(
+    first_m, first_n, K, CUT_A: tl.constexpr, CUT_B: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):  # fmt: skip
+    """The first term of a block that counts, a multiple of BK, and the one past the last."""
+    start = 0
+    end = K
+    if CUT_A == 1:
+        end = tl.minimum(K, first_m + BM)
+    elif CUT_A == 2:
+        start = first_m // BK * BK
+    elif CUT_B == 1:
+        end = tl.minimum(K, first_n + BN)
+    elif CUT_B == 2:
+        start = first_n // BK * BK
+    return start, end
+
+
+@triton.jit
+def are_finite(ea_M, eb_N, K):
+    """Whether every sum of K products under these exponents rounds to a finite number: each is below 2^(ea + eb)."""
+    a = tl.max(ea_M)
+    b = tl.max(eb_N)
+    # A sum of 2^15 terms of 2^112 is 2^127.
+    return (K <= 1 << 15) & (a < 129) & (b < 129) & (tl.maximum(a, -1000) + tl.maximum(b, -1000) <= 112)
+
+
 @triton.jit(do_not_specialize=["node"])
 def product(
     a, b, ea, eb, out, due, weights, left, node, BATCH, M, N, K, next_a, next_b, som, son,
@@ -270,7 +306,7 @@ def product(
     PA: tl.constexpr, PB: tl.constexpr, NA: tl.constexpr, NB: tl.constexpr,
     BITS: tl.constexpr, CARRIER: tl.constexpr, PACKED: tl.constexpr, CHUNK: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PARTS: tl.constexpr, GROUP: tl.constexpr,
-    NARROW: tl.constexpr,
+    NARROW: tl.constexpr, GAP: tl.constexpr, TURNED: tl.constexpr, CUT_A: tl.constexpr, CUT_B: tl.constexpr,
 ):  # fmt: skip
     """out[z, m, n] = finish(sum over k of q_PA(a, ea) q_PB(b, eb), ea + eb - (PA - 1) - (PB - 1)).
 
@@ -283,6 +319,9 @@ def product(
 
     left: i64 [batch, M], or None: where due holds `node`, the integers of each row weighed by weights i64 [N] are added
     to it, modulo 2^64 (Freivalds' check).
+
+    GAP, CUT_A, CUT_B: what of it need not be computed (`triangles`): blocks above the diagonal, which is below it where
+    A and B are TURNED; terms of a row of A or of B that are nothing. Such a block is zeros, unless it is checked.
     """
     # Programs that run at a time read few rows and few columns: GROUP by as many as there are.
     columns_of_blocks = tl.cdiv(N, BN)
@@ -290,7 +329,8 @@ def product(
     first_row = tl.program_id(0) // together * GROUP
     rows_here = tl.minimum(tl.cdiv(M, BM) - first_row, GROUP)
     inside = tl.program_id(0) % together
-    m = (first_row + inside % rows_here) * BM + tl.arange(0, BM)
+    first_m = (first_row + inside % rows_here) * BM
+    m = first_m + tl.arange(0, BM)
     first_n = inside // rows_here * BN
     n = first_n + tl.arange(0, BN)
     z = tl.program_id(1).to(tl.int64)
@@ -305,6 +345,15 @@ def product(
     ea_M = tl.load(of_ea + rows * seam, mask=in_M, other=0)
     eb_N = tl.load(of_eb + columns * sebn, mask=in_N, other=0)
     needed = care(ea_M, eb_N, PA, PB)
+    is_due = False
+    if left is not None:
+        is_due = tl.load(due) == node
+    start, end = needed_terms(first_m, first_n, K, CUT_A, CUT_B, BM, BN, BK)
+    if GAP != 0:
+        is_above = first_m >= first_n + BN if TURNED else first_n >= first_m + BM
+        if GAP == 2:
+            is_above = is_above & are_finite(ea_M, eb_N, K)
+        end = tl.where(is_above & (not is_due), start, end)
     # Planes are copied without masks: rows past the last read it again, and what comes of it is not stored.
     from_a = tl.minimum(rows, M - 1) if PACKED else rows
     from_b = tl.minimum(columns, N - 1) if PACKED else columns
@@ -312,14 +361,14 @@ def product(
     of_b = b + z0 * sb0 + z1 * sb1 + (from_b * sbn)[None, :]
     if CHUNK == 0:
         s0, s1, s2, s3, s4 = places(
-            of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, 0, K,
+            of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, end,
             PA, PB, NA, NB, BITS, CARRIER, PACKED, BM, BN, BK,
         )  # fmt: skip
     else:
         whole = tl.zeros((BM, BN), tl.int64)
-        for start in range(0, K, CHUNK):
+        for first in range(start, end, CHUNK):
             whole += sums(
-                of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, start, tl.minimum(start + CHUNK, K),
+                of_a, of_b, ea_M, eb_N, in_M, in_N, sak, sbk, next_a, next_b, first, tl.minimum(first + CHUNK, end),
                 PA, PB, NA, NB, BITS, CARRIER, PACKED, BM, BN, BK,
             )  # fmt: skip
     WIDTH: tl.constexpr = BN // PARTS
@@ -337,9 +386,9 @@ def product(
         in_N = n < N
         columns = n.to(tl.int64)
         if left is not None:  # noqa: SIM102 (this one is decided when the kernel is made)
-            if tl.load(due) == node:
+            if is_due:
                 weight_N = tl.load(weights + columns, mask=in_N, other=0)
-                tl.atomic_add(left + z * M + rows, tl.sum(total * weight_N[None, :], 1), mask=in_M)
+                tl.atomic_add(left + z * M + rows, tl.sum(total * weight_N[None, :], 1), mask=in_M, sem="relaxed")
         eb_N = tl.load(of_eb + columns * sebn, mask=in_N, other=0)
         result = rounded_sums(total, ea_M, eb_N, needed, PA, PB)
         at = z * M * N + (rows * som)[:, None] + (columns * son)[None, :]

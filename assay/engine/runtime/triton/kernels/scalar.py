@@ -61,6 +61,12 @@ def scale2_near(x, n):
 
 
 @triton.jit
+def to_i32_whole(x):
+    """`to_i32` of a whole number of at most 2^21 in magnitude, or NaN."""
+    return tl.where(x == x, bits_of(x + 12582912.0) - 0x4B400000, 0)
+
+
+@triton.jit
 def to_i32(x):
     """Toward zero, saturating; NaN gives 0."""
     inside = tl.where((x > -2147483648.0) & (x < 2147483648.0), x, 0.0).to(tl.int32)

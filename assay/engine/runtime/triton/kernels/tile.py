@@ -45,7 +45,7 @@ def score_tile(
     if left is not None:  # noqa: SIM102 (this one is decided when the kernel is made)
         if tl.load(due) == node:
             weight_N = tl.load(weights + columns, mask=in_N, other=0)
-            tl.atomic_add(left + z * M + rows, TIMES * tl.sum(total * weight_N[None, :], 1), mask=in_M)
+            tl.atomic_add(left + z * M + rows, TIMES * tl.sum(total * weight_N[None, :], 1), mask=in_M, sem="relaxed")
     return rounded_product(total, ea_M, eb_N, PA, PB)
 
 

@@ -6,6 +6,28 @@ import triton.language as tl
 from assay.engine.runtime.triton.kernels.arith import quantized
 
 
+@triton.jit
+def weigh_block(
+    x, e, weights, out, row, k, z, BATCH, ROWS, K, sx0, sx1, sxr, sxk, se0, se1, ser,
+    P: tl.constexpr, ALONG: tl.constexpr, TIMES: tl.constexpr,
+):  # fmt: skip
+    """What `weigh` does with these rows and terms of element z of the batch."""
+    rows = row.to(tl.int64)
+    terms = k.to(tl.int64)
+    of_x = x + (z // BATCH) * sx0 + (z % BATCH) * sx1 + (rows * sxr)[:, None] + (terms * sxk)[None, :]
+    of_e = e + (z // BATCH) * se0 + (z % BATCH) * se1 + rows * ser
+    exponent = tl.load(of_e, mask=row < ROWS, other=0)
+    value = tl.load(of_x, mask=(row < ROWS)[:, None] & (k < K)[None, :], other=0.0)
+    q = quantized(value, exponent[:, None], P).to(tl.int64)
+    if ALONG:
+        weight = tl.load(weights + z * K + terms, mask=k < K, other=0)
+        found = -TIMES * tl.sum(q * weight[None, :], 1)
+        tl.atomic_add(out + z * ROWS + rows, found, mask=row < ROWS, sem="relaxed")
+    else:
+        weight = tl.load(weights + rows, mask=row < ROWS, other=0)
+        tl.atomic_add(out + z * K + terms, tl.sum(q * weight[:, None], 0), mask=k < K, sem="relaxed")
+
+
 @triton.jit(do_not_specialize=["node"])
 def weigh(
     x, e, due, weights, out, node, BATCH, ROWS, K, COUNT, sx0, sx1, sxr, sxk, se0, se1, ser,
@@ -25,16 +47,6 @@ def weigh(
             row = (block // of_terms) % of_rows * BR + tl.arange(0, BR)
             k = block % of_terms * BK + tl.arange(0, BK)
             z = (block // (of_terms * of_rows)).to(tl.int64)
-            rows = row.to(tl.int64)
-            terms = k.to(tl.int64)
-            of_x = x + (z // BATCH) * sx0 + (z % BATCH) * sx1 + (rows * sxr)[:, None] + (terms * sxk)[None, :]
-            of_e = e + (z // BATCH) * se0 + (z % BATCH) * se1 + rows * ser
-            exponent = tl.load(of_e, mask=row < ROWS, other=0)
-            value = tl.load(of_x, mask=(row < ROWS)[:, None] & (k < K)[None, :], other=0.0)
-            q = quantized(value, exponent[:, None], P).to(tl.int64)
-            if ALONG:
-                weight = tl.load(weights + z * K + terms, mask=k < K, other=0)
-                tl.atomic_add(out + z * ROWS + rows, -TIMES * tl.sum(q * weight[None, :], 1), mask=row < ROWS)
-            else:
-                weight = tl.load(weights + rows, mask=row < ROWS, other=0)
-                tl.atomic_add(out + z * K + terms, tl.sum(q * weight[:, None], 0), mask=k < K)
+            weigh_block(
+                x, e, weights, out, row, k, z, BATCH, ROWS, K, sx0, sx1, sxr, sxk, se0, se1, ser, P, ALONG, TIMES
+            )  # fmt: skip
