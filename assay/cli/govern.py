@@ -23,7 +23,7 @@ from assay.cli.common import (
 from assay.cli.options import KEY, RUN, JsonOption, MultisigOption, WhoOption, YesOption, with_settings
 from assay.durations import duration
 from assay.protocol.errors import UsageError
-from assay.protocol.rounds.decisions import VOTED, Decision, Verb, proposed
+from assay.protocol.rounds.decisions import VOTED, Decision, Verb, proposal_name, proposed
 from assay.protocol.types import Address
 from assay.settings import Settings
 
@@ -53,7 +53,7 @@ Named = Annotated[str, typer.Argument(metavar="PROPOSAL", help="First hex digits
 @with_settings(*RUN, "key", "keys_dir")
 def status(settings: Settings, who: WhoOption = None, as_json: JsonOption = False) -> None:
     """What was decided, what is voted about, and what an address votes with."""
-    from assay.sponsor.governing import in_words, proposals_of
+    from assay.sponsor.governing import proposals_of
 
     run = _governed(settings)
     ask, governor, now = run.chain.ask, run.governor, run.chain.head().timestamp
@@ -81,7 +81,7 @@ def status(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
     rows = [
         (
             _short(proposal.number),
-            in_words(proposal.decision),
+            proposal.decision.words,
             proposal.state.name.lower(),
             *(SHARES.brief(votes) for votes in (proposal.in_favour, proposal.against, proposal.abstained)),
             SHARES.brief(proposal.quorum) if proposal.quorum else "-",
@@ -137,7 +137,6 @@ def propose(
 ) -> None:
     """Propose a decision to the owners of shares."""
     from assay.protocol.rounds.decisions import proposal_id
-    from assay.sponsor.governing import in_words, number_of
 
     decision = decision_typed(what, value)
     run = _governed(settings)
@@ -149,12 +148,12 @@ def propose(
     )
     call = run.governor.propose(*proposed(run.modules.governor, decision), why)
     if multisig is not None:
-        print_batch(run, multisig, f"Propose to {in_words(decision)}", [call])
+        print_batch(run, multisig, f"Propose to {decision.words}", [call])
         return
-    confirm(f"Propose to {in_words(decision)}?", yes=yes)
+    confirm(f"Propose to {decision.words}?", yes=yes)
     receipt = run.chain.send(unlock_key(settings).account, call)
     number = proposal_id(run.modules.governor, decision, why)
-    _done({"proposal": number_of(number)}, receipt, as_json=as_json)
+    _done({"proposal": proposal_name(number)}, receipt, as_json=as_json)
 
 
 @app.command("vote", epilog='Example: assay govern vote 3fa0 for --key owner --yes --json  ->  {"weight", "tx"}')
@@ -168,19 +167,17 @@ def vote(
     as_json: JsonOption = False,
 ) -> None:
     """Vote about a proposal, once, with what you held at its making and at its snapshot."""
-    from assay.sponsor.governing import in_words
-
     if how not in VOTED:
         raise UsageError(f"{how!r} is no vote.", code="VoteInvalid", remedy="Say for, against or abstain.")
     run, made = _proposal(settings, name)
     call = run.governor.cast_vote(made.number, VOTED.index(how))
     if multisig is not None:
-        print_batch(run, multisig, f"Vote {how} the proposal to {in_words(made.decision)}", [call])
+        print_batch(run, multisig, f"Vote {how} the proposal to {made.decision.words}", [call])
         return
     keys = unlock_key(settings)
     now = run.chain.head().timestamp
     weight = run.chain.ask(run.governor.get_votes(keys.address, made.snapshot)) if now > made.snapshot else 0
-    confirm(f"Vote {how} with {SHARES.show(weight)} shares: {in_words(made.decision)}?", yes=yes)
+    confirm(f"Vote {how} with {SHARES.show(weight)} shares: {made.decision.words}?", yes=yes)
     _done({"weight": weight}, run.chain.send(keys.account, call), as_json=as_json)
 
 
@@ -205,27 +202,23 @@ def execute(
     as_json: JsonOption = False,
 ) -> None:
     """Carry a decision out once its time lock is over. Anybody may."""
-    from assay.sponsor.governing import in_words, number_of
-
     run, made = _proposal(settings, name)
     if _as_batch(run, multisig, "Execute", made, call := run.governor.execute(*_arguments(run, made))):
         return
-    confirm(f"Carry it out: {in_words(made.decision)}?", yes=yes)
+    confirm(f"Carry it out: {made.decision.words}?", yes=yes)
     receipt = run.chain.send(unlock_key(settings).account, call)
-    _done({"proposal": number_of(made.number)}, receipt, as_json=as_json)
+    _done({"proposal": proposal_name(made.number)}, receipt, as_json=as_json)
 
 
 @app.command("cancel", epilog='Example: assay govern cancel 3fa0 --key owner --json  ->  {"proposal", "tx"}')
 @with_settings(*RUN, *KEY)
 def cancel(settings: Settings, name: Named, multisig: MultisigOption = None, as_json: JsonOption = False) -> None:
     """Take your own proposal back before its vote begins."""
-    from assay.sponsor.governing import number_of
-
     run, made = _proposal(settings, name, checked=False)
     if _as_batch(run, multisig, "Take back", made, call := run.governor.cancel(*_arguments(run, made))):
         return
     receipt = run.chain.send(unlock_key(settings).account, call)
-    _done({"proposal": number_of(made.number)}, receipt, as_json=as_json)
+    _done({"proposal": proposal_name(made.number)}, receipt, as_json=as_json)
 
 
 @app.command("pause", epilog='Example: assay govern pause --key guardian --yes --json  ->  {"until", "left", "tx"}')
@@ -298,20 +291,16 @@ def _arguments(run: Run, made: ProposalMade) -> Any:
 
 
 def _as_batch(run: Run, multisig: str | None, what: str, made: ProposalMade, call: Call) -> bool:
-    from assay.sponsor.governing import in_words
-
     if multisig is None:
         return False
-    print_batch(run, multisig, f"{what} the proposal to {in_words(made.decision)}", [call])
+    print_batch(run, multisig, f"{what} the proposal to {made.decision.words}", [call])
     return True
 
 
 def _document(made: ProposalMade) -> dict[str, Any]:
-    from assay.sponsor.governing import in_words, number_of
-
     return {
-        "proposal": number_of(made.number),
-        "decision": in_words(made.decision),
+        "proposal": proposal_name(made.number),
+        "decision": made.decision.words,
         "why": made.description,
         "by": "0x" + made.proposer.hex(),
         "state": made.state.name.lower(),

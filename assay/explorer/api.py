@@ -22,6 +22,7 @@ from assay.explorer.reader import RunReader
 from assay.explorer.revenue_documents import gateway_document, revenue_document, vouchers_document, week_document
 from assay.explorer.search import search
 from assay.explorer.story import story_document
+from assay.explorer.vote_documents import governance_document, proposal_document, vote_document
 from assay.explorer.work_documents import (
     generation_document,
     generations,
@@ -76,6 +77,16 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
     def gateway(address: HexAddress) -> dict[str, Any]:
         with reader.reading():
             return get.gateway(address)
+
+    @router.get("/governance", summary="What the owners of shares decided, and what they vote about")
+    def governance() -> dict[str, Any]:
+        with reader.reading():
+            return governance_document(reader)
+
+    @router.get("/proposals/{name}", summary="A proposal and its votes")
+    def proposal(name: HexDigest) -> dict[str, Any]:
+        with reader.reading():
+            return get.proposal(name)
 
     @router.get("/rounds/{number}", summary="A round with everything that was done in it")
     def round_(number: PathNumber) -> dict[str, Any]:
@@ -212,6 +223,13 @@ class GetDocument:
         _there(found is not None, f"Nobody has deposited for a gateway {address}.")
         assert found is not None
         return found
+
+    def proposal(self, name: str) -> Document:
+        """A proposal's, with its votes."""
+        found = self._reader.votes.proposals.get(int.from_bytes(_digest(name), "big"))
+        _there(found is not None, f"Nobody has proposed {name}.")
+        assert found is not None
+        return proposal_document(self._reader, found) | {"votes": [vote_document(vote) for vote in found.votes]}
 
     def tenure(self, number: int) -> Document:
         """A tenure's."""

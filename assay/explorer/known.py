@@ -8,6 +8,7 @@ from assay.explorer.money import Money
 from assay.explorer.names import EventNames, names_in
 from assay.explorer.shelves import Shelves
 from assay.explorer.touched import PageSubject, subjects_in
+from assay.explorer.votes import RunVotes
 from assay.protocol.types import Seat
 from assay.provenance.books import HistoryBooks
 from assay_ledger.chain.client import Head
@@ -24,6 +25,7 @@ class KnownRun:
         self.state = RunState.of(run.facts)
         self.money = Money(run)
         self.earnings = ShareEarnings(run, vouchers_of(run))
+        self.votes = RunVotes(run.charter)
         self.history = HistoryBooks(run)
         self.events = ShownEvents()
         self.names = EventNames()
@@ -40,6 +42,7 @@ class KnownRun:
         fold(self.state, event, time, transaction)
         self.money.on_event(event)
         self.earnings.on_event(contract, event, time)
+        self.votes.on_event(event, time)
         self.history.on_event(contract, found)
         made = self.shelves.on_event(event, self.state, transaction)
         number = self.events.add(contract, found, time)

@@ -25,6 +25,7 @@ from assay.explorer.revenue_documents import revenue_document, till_document, vo
 from assay.explorer.search import events_naming
 from assay.explorer.story import story_document
 from assay.explorer.tables import TABLES
+from assay.explorer.vote_documents import governance_document
 from assay.explorer.work_documents import (
     generation_document,
     generations,
@@ -62,6 +63,8 @@ class Pages(PageParts):
             "/revenue/{week}": self.week,
             "/gateways": self.gateways,
             "/gateways/{address}": self.gateway,
+            "/governance": self.governance,
+            "/proposals/{name}": self.proposal,
             "/card": self.card,
             "/rounds/{number}": self.round,
             "/commitments/{number}/{seat}": self.commitment,
@@ -152,6 +155,16 @@ class Pages(PageParts):
         """One gateway, and its payers."""
         with self._reader.reading():
             return self._page(request, "gateway.html", g=self._get.gateway(address), shown=ROWS)
+
+    def governance(self, request: Request) -> HTMLResponse:
+        """What the owners of shares decided, and what they vote about."""
+        with self._reader.reading() as reader:
+            return self._page(request, "governance.html", governance=governance_document(reader), shown=ROWS)
+
+    def proposal(self, request: Request, name: str) -> HTMLResponse:
+        """One proposal, and who voted how."""
+        with self._reader.reading():
+            return self._page(request, "proposal.html", p=self._get.proposal(name), shown=ROWS)
 
     def round(self, request: Request, number: PathNumber) -> HTMLResponse:
         """One round."""

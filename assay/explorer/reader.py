@@ -30,6 +30,7 @@ from assay.explorer.money import Money
 from assay.explorer.names import EventNames
 from assay.explorer.shelves import Shelves
 from assay.explorer.touched import PageSubject
+from assay.explorer.votes import RunVotes
 from assay.protocol.errors import AssayError, InvariantError
 from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address
@@ -214,6 +215,11 @@ class RunReader:
     def earnings(self) -> ShareEarnings:
         """What shares earned, and who paid at which gateway."""
         return self._known.earnings
+
+    @property
+    def votes(self) -> RunVotes:
+        """What the owners of shares decided, and vote about."""
+        return self._known.votes
 
     @property
     def events(self) -> ShownEvents:

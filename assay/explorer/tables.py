@@ -17,6 +17,7 @@ from assay.explorer.games import game_document
 from assay.explorer.people import actor_document
 from assay.explorer.reader import RunReader
 from assay.explorer.revenue_documents import account_document, till_document
+from assay.explorer.vote_documents import proposal_document, vote_document
 from assay.explorer.work_documents import generation_document, generations, round_document, tenure_document
 from assay.explorer.work_documents import work_document as commitment_document
 from assay.protocol.rounds.ticket_types import TicketId
@@ -61,6 +62,10 @@ TABLES: Final[dict[str, ListedTable]] = {
     "deposits": ListedTable(
         lambda r: len(r.earnings.gateways.accounts), lambda r, k: account_document(r.earnings.gateways.accounts[k])
     ),
+    "proposals": ListedTable(
+        lambda r: len(r.votes.proposals), lambda r, k: proposal_document(r, list(r.votes.proposals.values())[k])
+    ),
+    "votes": ListedTable(lambda r: len(r.votes.votes), lambda r, k: vote_document(r.votes.votes[k])),
     "actors": ListedTable(lambda r: len(r.money.people), lambda r, k: actor_document(r, r.money.people[k])),
     "events": ListedTable(lambda r: len(r.events), lambda r, k: asdict(r.events[k])),
 }

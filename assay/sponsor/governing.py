@@ -9,7 +9,7 @@ from typing import Final
 from assay.protocol.economics.governance_bounds import LEAST_PERIOD, rest_of
 from assay.protocol.economics.limits import MIN_WINDOW
 from assay.protocol.errors import RejectedError, UserError
-from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, decoded
+from assay.protocol.rounds.decisions import Decision, ProposalState, decoded, proposal_name
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.run_charter import RunCharter, RunGovernance
 from assay.protocol.types import Address, Round
@@ -104,7 +104,7 @@ def proposals_of(run: Run) -> Iterator[ProposalMade]:
 def proposal_named(run: Run, name: str) -> ProposalMade:
     """The proposal whose number, in hex, begins so. Raises UserError (ProposalUnknown, ProposalAmbiguous)."""
     wanted = name.lower().removeprefix("0x")
-    found = [made for made in proposals_of(run) if wanted and number_of(made.number)[2:].startswith(wanted)]
+    found = [made for made in proposals_of(run) if wanted and proposal_name(made.number)[2:].startswith(wanted)]
     if len(found) == 1:
         return found[0]
     code = "ProposalAmbiguous" if found else "ProposalUnknown"
@@ -116,11 +116,6 @@ def proposal_named(run: Run, name: str) -> ProposalMade:
     )
 
 
-def number_of(number: int) -> str:
-    """A proposal's number as people type it."""
-    return f"0x{number:064x}"
-
-
 def shown_final(run: Run) -> Round:
     """The first final generation of at least the charter's number; 0 where there is none yet."""
     ask = run.chain.ask
@@ -129,34 +124,3 @@ def shown_final(run: Run) -> Round:
         if ask(run.generations.status_of(generation)) is GenerationStatus.FINAL:
             return generation
     return Round(0)
-
-
-def in_words(decision: Decision) -> str:
-    """What a decision does, for people."""
-    values = decision.arguments
-    match decision.verb:
-        case Verb.PAUSE:
-            return f"pause new rounds for {_number(values[0])} s"
-        case Verb.RESUME:
-            return "end the pause of new rounds"
-        case Verb.SUNSET:
-            return "end the run: no new rounds and fees, for good"
-        case Verb.PRICE:
-            return f"pay {_number(values[0]) / 10_000:g} % of the charter's price of a unit in later rounds"
-        case Verb.LIST:
-            verb = "take no deposits for" if values[1] else "take deposits again for"
-            return f"{verb} the gateway 0x{_hexed(values[0])}"
-        case Verb.DISMISS:
-            return "dismiss the guardian, for good"
-        case Verb.SUCCESSOR:
-            return f"name 0x{_hexed(values[0])} as the run that follows"
-
-
-def _hexed(value: int | bool | Address) -> str:
-    assert isinstance(value, bytes)
-    return value.hex()
-
-
-def _number(value: int | bool | Address) -> int:
-    assert isinstance(value, int)
-    return value

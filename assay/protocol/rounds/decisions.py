@@ -62,6 +62,27 @@ class Decision:
         """What the governor calls itself with."""
         return self.verb.selector + abi.encode(self.verb.types, list(self.arguments))
 
+    @property
+    def words(self) -> str:
+        """What it does, for people."""
+        values = self.arguments
+        match self.verb:
+            case Verb.PAUSE:
+                return f"pause new rounds for {_number(values[0])} s"
+            case Verb.RESUME:
+                return "end the pause of new rounds"
+            case Verb.SUNSET:
+                return "end the run: no new rounds and fees, for good"
+            case Verb.PRICE:
+                return f"pay {_number(values[0]) / 10_000:g} % of the charter's price of a unit in later rounds"
+            case Verb.LIST:
+                verb = "take no deposits for" if values[1] else "take deposits again for"
+                return f"{verb} the gateway 0x{_hexed(values[0])}"
+            case Verb.DISMISS:
+                return "dismiss the guardian, for good"
+            case Verb.SUCCESSOR:
+                return f"name 0x{_hexed(values[0])} as the run that follows"
+
 
 def proposed(governor: Address, decision: Decision) -> tuple[list[Address], list[int], list[bytes]]:
     """Targets, values and calls of a proposal: one call of the governor to itself."""
@@ -75,6 +96,11 @@ def proposal_id(governor: Address, decision: Decision, description: str) -> int:
     return int.from_bytes(keccak(abi.encode(types, [*proposed(governor, decision), digest])), "big")
 
 
+def proposal_name(number: int) -> str:
+    """A proposal's number as people type it."""
+    return f"0x{number:064x}"
+
+
 def decoded(calldata: bytes) -> Decision:
     """The decision that a call is. Raises InvariantError (NotADecision): no governor takes a proposal of another."""
     verb = next((v for v in Verb if v.selector == calldata[:4]), None)
@@ -86,3 +112,13 @@ def decoded(calldata: bytes) -> Decision:
         number = int.from_bytes(word, "big")
         arguments.append(Address(word[12:]) if kind == "address" else bool(number) if kind == "bool" else number)
     return Decision(verb, tuple(arguments))
+
+
+def _hexed(value: int | bool | Address) -> str:
+    assert isinstance(value, bytes)
+    return value.hex()
+
+
+def _number(value: int | bool | Address) -> int:
+    assert isinstance(value, int)
+    return value

@@ -40,6 +40,26 @@ class Proposal:
     cancelled: bool = False
 
 
+def proposal_state(proposal: Proposal, quorum: Callable[[], int], now: int) -> ProposalState:
+    """How far a proposal is. quorum: shares that must vote for or abstain, asked for once the vote is over."""
+    if proposal.executed or proposal.cancelled:
+        return ProposalState.EXECUTED if proposal.executed else ProposalState.CANCELLED
+    if now <= proposal.deadline:
+        return ProposalState.PENDING if now <= proposal.snapshot else ProposalState.ACTIVE
+    against, in_favour, abstained = proposal.weights
+    if in_favour + abstained < quorum() or in_favour <= against:
+        return ProposalState.DEFEATED
+    # Attack: a majority of long ago, carried out when nobody looks any more.
+    if now > (proposal.eta or proposal.deadline) + GRACE:
+        return ProposalState.EXPIRED
+    return ProposalState.QUEUED if proposal.eta else ProposalState.SUCCEEDED
+
+
+def quorum_of(vested: int, least: int, quorum_ppm: int) -> int:
+    """Shares that must vote for or abstain: of those vested, at least of the least that governs."""
+    return -(-max(vested, least) * quorum_ppm // PPM)
+
+
 class Governor:
     """The books of a run's governance. Methods raise before they change anything."""
 
@@ -145,23 +165,13 @@ class Governor:
 
     def quorum(self, snapshot: int) -> int:
         """Shares that must vote for or abstain."""
-        return -(-max(self.shares.past_supply(snapshot), self.least_vested) * self.terms.quorum_ppm // PPM)
+        return quorum_of(self.shares.past_supply(snapshot), self.least_vested, self.terms.quorum_ppm)
 
     def state(self, number: int, now: int) -> ProposalState:
         """Raises GovernorNonexistentProposal."""
         if (proposal := self.proposals.get(number)) is None:
             raise refuse("GovernorNonexistentProposal", proposal=number)
-        if proposal.executed or proposal.cancelled:
-            return ProposalState.EXECUTED if proposal.executed else ProposalState.CANCELLED
-        if now <= proposal.deadline:
-            return ProposalState.PENDING if now <= proposal.snapshot else ProposalState.ACTIVE
-        against, in_favour, abstained = proposal.weights
-        if in_favour + abstained < self.quorum(proposal.snapshot) or in_favour <= against:
-            return ProposalState.DEFEATED
-        # Attack: a majority of long ago, carried out when nobody looks any more.
-        if now > (proposal.eta or proposal.deadline) + GRACE:
-            return ProposalState.EXPIRED
-        return ProposalState.QUEUED if proposal.eta else ProposalState.SUCCEEDED
+        return proposal_state(proposal, lambda: self.quorum(proposal.snapshot), now)
 
     # --- inside
 

@@ -96,6 +96,7 @@ def kinds(reader: RunReader) -> dict[str, str]:
         "revenue": "/revenue",
         "week": f"/revenue/{week}",
         "gateways": "/gateways",
+        "governance": "/governance",
         "card of one": "/generations/1/card",
     }
     found |= {"gateway": f"/gateways/{hexed(GATEWAYS[0])}", "payer": f"/actors/{hexed(PAYERS[1])}"}

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from html import unescape
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from assay.cli.govern import WORDS, decision_typed
+from assay.explorer.app import make_app
+from assay.explorer.reader import RunReader
 from assay.protocol.errors import AssayError, ExitCode, InvariantError, UsageError
 from assay.protocol.rounds.decisions import Decision, Verb, decoded
 from assay.protocol.types import Address, Wei
@@ -60,6 +64,29 @@ def status(run: PaidRun, who: int = 0) -> dict[str, Any]:
     return run.done("govern", "status", "--address", run.keys[who].address)
 
 
+def explored(run: PaidRun) -> dict[str, Any]:
+    """What an explorer makes of the events, after it was compared with what the governor itself answers."""
+    client = TestClient(make_app(RunReader(run.run)))
+    answer = client.get("/api/v1/governance")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    said = status(run)
+    # Maturity was written into the storage here, where no event says it.
+    assert (found["price_ppm"] / 1e6, found["sunset"]) == (said["price"], said["sunset"])
+    assert int(found["vested"]) == said["vested"] and int(found["least_vested"]) == said["least_vested"]
+    assert found["guardian_pauses_left"] == said["guardian_pauses_left"]
+    listed = unescape(client.get("/governance").text)
+    for shown, told in zip(found["proposals"][::-1], said["proposals"], strict=True):
+        assert (shown["proposal"], shown["state"], shown["why"]) == (told["proposal"], told["state"], told["why"])
+        for name in ("for", "against", "abstained"):
+            assert int(shown[name]) == told[name], name
+        assert shown["quorum"] is None or int(shown["quorum"]) == told["quorum"]
+        page = client.get(f"/proposals/{shown['proposal']}")
+        assert page.status_code == 200
+        assert shown["decision"] in unescape(page.text) and shown["decision"] in listed
+    return found
+
+
 def later(run: PaidRun, seconds: int) -> None:
     run.chain.rpc("evm_setNextBlockTimestamp", run.chain.head().timestamp + seconds)
     run.chain.rpc("evm_mine")
@@ -91,6 +118,7 @@ def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> No
     made = run.done(*words(run, 1, "propose", "price", "75", "--why", "less is enough", "--yes"))
     name = str(made["proposal"])[2:14]
     assert run.refused(*words(run, 1, "vote", name, "for", "--yes")).code == "GovernorUnexpectedProposalState"
+    assert [(p["state"], p["quorum"]) for p in explored(run)["proposals"]] == [("pending", None)]
     later(run, DAY + 60)
     for who, how in zip(OWNERS, ("for", "abstain"), strict=True):
         assert run.done(*words(run, who, "vote", name, how, "--yes"))["weight"] == 100 * ETHER
@@ -99,12 +127,19 @@ def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> No
     (proposal,) = document["proposals"]
     assert (proposal["state"], proposal["why"]) == ("active", "less is enough")
     assert (proposal["for"], proposal["abstained"], proposal["against"]) == (100 * ETHER, 100 * ETHER, 0)
+    assert explored(run)["open"] == 1
+    votes = TestClient(make_app(RunReader(run.run))).get("/api/v1/votes").json()["items"]
+    assert [(vote["vote"], int(vote["weight"])) for vote in votes] == [("for", 100 * ETHER), ("abstain", 100 * ETHER)]
     later(run, 3 * DAY)
+    assert [p["state"] for p in explored(run)["proposals"]] == ["succeeded"]
     eta = run.done(*words(run, 0, "queue", name))["executable_at"]
+    assert [(p["state"], p["eta"]) for p in explored(run)["proposals"]] == [("queued", eta)]
     assert run.refused(*words(run, 0, "execute", name, "--yes")).code == "TimelockRuns"
     later(run, eta - run.chain.head().timestamp)
     run.done(*words(run, 0, "execute", name, "--yes"))
     assert status(run)["price"] == 0.75
+    shown = explored(run)
+    assert (shown["open"], shown["price_ppm"], shown["proposals"][0]["state"]) == (0, 750_000, "executed")
 
 
 def test_a_proposal_is_taken_back_by_who_made_it(governed: PaidRun) -> None:
@@ -116,6 +151,7 @@ def test_a_proposal_is_taken_back_by_who_made_it(governed: PaidRun) -> None:
     assert run.refused(*words(run, 2, "cancel", name)).code == "GovernorUnableToCancel"
     run.done(*words(run, 1, "cancel", name))
     assert status(run, 1)["proposals"][0]["state"] == "cancelled"
+    assert [p["state"] for p in explored(run)["proposals"]] == ["cancelled"]
     assert run.refused(*words(run, 1, "vote", "ffff", "for", "--yes")).code == "ProposalUnknown"
 
 
