@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -99,13 +101,16 @@ def _add_commands() -> None:
     app.command("conformance", epilog=conformance.EPILOG)(conformance.conformance)
 
 
+@cache
+def command_tree() -> Callable[..., Any]:
+    """All nouns and verbs. Made once in a process: typer takes longer to read their signatures than most verbs take."""
+    _add_commands()
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Entry point: runs a command and turns errors into a sentence and an exit code."""
     # Before torch is loaded: threads that spin while they wait cost actors who share a machine ten times the time.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-    def run() -> object:
-        _add_commands()
-        return app(prog_name="assay", standalone_mode=False)
-
-    sys.exit(run_to_its_end(run))
+    sys.exit(run_to_its_end(lambda: command_tree()(prog_name="assay", standalone_mode=False)))

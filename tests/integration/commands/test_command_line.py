@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from assay.cli import main
 from assay.protocol.errors import ConfigError, ExitCode
@@ -43,8 +42,6 @@ PRODUCED = {
 
 def verbs() -> dict[str, Any]:
     """Every verb of the command tree by its words, with typer's command."""
-    if not main.app.registered_groups:
-        main._add_commands()
 
     def walk(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
         for name, below in getattr(command, "commands", {}).items():
@@ -52,7 +49,7 @@ def verbs() -> dict[str, Any]:
         if not hasattr(command, "commands"):
             yield " ".join(words), command
 
-    return dict(walk(typer.main.get_command(main.app), ()))
+    return dict(walk(main.command_tree(), ()))
 
 
 VERBS = verbs()
@@ -67,7 +64,6 @@ def ended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
     def run(*words: str) -> tuple[int, Any, str]:
         monkeypatch.setattr(sys, "argv", ["assay", *words])
-        monkeypatch.setattr(main, "_add_commands", lambda: None)
         with pytest.raises(SystemExit) as end:
             main.main()
         said = capsys.readouterr()
@@ -148,7 +144,6 @@ def test_what_nobody_foresaw_is_a_document_and_a_traceback(
         raise ZeroDivisionError("by nobody's fault")
 
     monkeypatch.setattr("assay.cli.config.resolve", fail)
-    monkeypatch.setattr(main, "_add_commands", lambda: None)
     monkeypatch.setattr(sys, "argv", ["assay", "config", "validate", "--json"])
     with pytest.raises(ZeroDivisionError):
         main.main()

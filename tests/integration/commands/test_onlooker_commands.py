@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from assay.cli.checks import CheckState, _finding, _python, examine
 from assay.cli.explain import ContractsUnread
@@ -20,7 +20,7 @@ from assay.conformance.nodes import Absent, check, executors, read
 from assay.engine.runtime.native.build import INSTRUCTION_SETS
 from assay.protocol.economics.price_table import RATES
 from assay.protocol.errors import ConfigError, NumericsError
-from tests.harness.commands import CONFIGURED
+from tests.harness.commands import CONFIGURED, run_in_process
 from tests.harness.contracts.fresh import fresh_artifacts
 
 
@@ -34,11 +34,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run(*words: str) -> Result:
-    from assay.cli import main
-
-    if not main.app.registered_groups:
-        main._add_commands()
-    return CliRunner().invoke(main.app, list(words))
+    return run_in_process(words)
 
 
 # --- explain
