@@ -73,7 +73,7 @@ def demo(
 
     cheats = tuple(map(_cheat, cheat or [DemoCheat.FALSE_STEP]))
     options = DemoOptions(cheats, rounds, preset, data, pay, verbose, keep)
-    _check_data(data)
+    _check_data(data, preset)
     say(how_programs_run())
     with play.open_scene(options, say) as scene:
         play.play(scene)
@@ -98,12 +98,13 @@ def _cheat(name: str) -> DemoCheat:
     return DemoCheat(name)
 
 
-def _check_data(data: Path | None) -> None:
-    """A file that cannot be used is refused before anything is started."""
+def _check_data(data: Path | None, preset: str) -> None:
+    """A file that cannot be used, or is too short, is refused before anything is started."""
     if data is not None:
-        from assay.training.data import read_text
+        from assay.training.data import corpus_from_text, read_text
+        from assay.training.presets import preset as preset_of
 
-        read_text(data)
+        corpus_from_text(read_text(data), min_tokens=preset_of(preset).context + 1)
 
 
 def _serve(scene: DemoScene) -> None:

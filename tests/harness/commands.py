@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -20,6 +25,34 @@ CONFIGURED = (
     "ETH_PASSWORD",
     "ASSAY_ALLOW_CODE",
 )
+
+
+@dataclass(frozen=True)
+class EndedCommand:
+    """How a command line ended: what its process would have left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def end_in_process(words: Sequence[str], environment: Mapping[str, str]) -> EndedCommand:
+    """A whole command line, from `assay` to its exit code, with nobody at its terminal; nothing of ours is configured
+    but by `environment`. What ends in a traceback is raised."""
+    from assay.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        for name in [name for name in os.environ if name.startswith(("ETH_", "ASSAY_"))]:
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["assay", *words])
+        patch.setattr(sys, "stdin", io.StringIO())
+        with pytest.raises(SystemExit) as end:
+            main.main()
+    assert isinstance(end.value.code, int)
+    return EndedCommand(end.value.code, out.getvalue(), err.getvalue())
 
 
 def run_in_process(words: Sequence[str], env: Mapping[str, str] | None = None, **options: Any) -> Result:

@@ -1,4 +1,7 @@
-"""What goes wrong is said in one sentence with a remedy, under a documented exit code, and nothing is lost."""
+"""What goes wrong is said in one sentence with a remedy, under a documented exit code, and nothing is lost.
+
+Command lines that wait for a node that is down are processes, which wait together; the others end in this process.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from assay_ledger.chain.node import Anvil
+from tests.harness.commands import EndedCommand, end_in_process
 
 ADDRESS = "0x" + "11" * 20
 
@@ -26,39 +30,71 @@ def node() -> Iterator[Anvil]:
         yield running
 
 
-def _assay(
-    folder: Path, *words: str, before: tuple[str, ...] = (), **environment: str
-) -> subprocess.CompletedProcess[str]:
+DOWN, KEY = "http://127.0.0.1:1", "SECRETSECRET"
+SHOW = ("run", "show", "--run", ADDRESS)
+STATUSES = [("status",), ("solver", "status")]
+URLS_WITH_A_KEY = (f"http://127.0.0.1:1/v3/{KEY}", f"http://me:{KEY}@127.0.0.1:1")
+
+UNREACHED: dict[tuple[str, ...], dict[str, str]] = {
+    (*SHOW, "--rpc-url", DOWN): {},
+    (*SHOW, "--rpc-url", DOWN, "--json"): {},
+    **{
+        (*words, "--address", ADDRESS, "--json"): {"ASSAY_RUN": ADDRESS, "ETH_RPC_URL": DOWN, "ASSAY_STORE": "s"}
+        for words in STATUSES
+    },
+}
+"""Command lines about a node that is down, with what is configured for each."""
+
+
+def _configured(folder: Path, environment: dict[str, str]) -> dict[str, str]:
+    return {
+        "HOME": str(folder),
+        "ASSAY_CONFIG": str(folder / "none.toml"),
+        "XDG_DATA_HOME": str(folder / "data"),
+    } | environment
+
+
+def _begin(folder: Path, *words: str, before: tuple[str, ...] = (), **environment: str) -> subprocess.Popen[str]:
     kept = {n: v for n, v in os.environ.items() if not n.startswith(("ETH_", "ASSAY_"))}
-    names = {"HOME": str(folder), "ASSAY_CONFIG": str(folder / "none.toml"), "XDG_DATA_HOME": str(folder / "data")}
-    return subprocess.run(
+    return subprocess.Popen(
         [*before, sys.executable, "-m", "assay", *words],
-        env=kept | names | environment,
-        capture_output=True,
-        text=True,
+        env=kept | _configured(folder, environment),
         stdin=subprocess.DEVNULL,
-        timeout=150,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
-def _check(done: subprocess.CompletedProcess[str], exit_code: int, code: str) -> None:
+def _end(process: subprocess.Popen[str]) -> EndedCommand:
+    output, said = process.communicate(timeout=150)
+    return EndedCommand(process.returncode, output, said)
+
+
+def _assay(folder: Path, *words: str, **environment: str) -> EndedCommand:
+    return end_in_process(words, _configured(folder, environment))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, ...], subprocess.Popen[str]]]:
+    """The processes of command lines about a node that is down, by their words: begun before the first test, read by
+    the last ones."""
+    folder = tmp_path_factory.mktemp("waiting")
+    begun = {words: _begin(folder, *words, **environment) for words, environment in UNREACHED.items()}
+    for url in URLS_WITH_A_KEY:
+        for words in (SHOW, (*SHOW, "--json")):
+            begun[(url, *words)] = _begin(folder, *words, ETH_RPC_URL=url)
+    yield begun
+    for process in begun.values():
+        process.kill()
+        process.communicate()
+
+
+def _check(done: EndedCommand, exit_code: int, code: str) -> None:
     assert done.returncode == exit_code, done.stderr
     (sentence,) = [row for row in done.stderr.splitlines() if row.startswith(f"{code}: ")]
     assert sentence.count(".") >= 2, "what happened, and what to do"
     assert "Traceback" not in done.stderr
-
-
-def test_a_node_that_is_down(tmp_path: Path) -> None:
-    done = _assay(tmp_path, "run", "show", "--run", ADDRESS, "--rpc-url", "http://127.0.0.1:1")
-    _check(done, 4, "NodeUnreachable")
-
-
-def test_a_node_whose_url_holds_a_key_is_named_without_it(tmp_path: Path) -> None:
-    for url in ("http://127.0.0.1:1/v3/SECRETSECRET", "http://me:SECRETSECRET@127.0.0.1:1"):
-        for words in (("run", "show", "--run", ADDRESS), ("run", "show", "--run", ADDRESS, "--json")):
-            done = _assay(tmp_path, *words, ETH_RPC_URL=url)
-            _check(done, 4, "NodeUnreachable")
-            assert "SECRET" not in done.stdout + done.stderr and "127.0.0.1:1" in done.stderr
 
 
 def test_an_amount_with_any_exponent_is_refused_in_a_sentence(tmp_path: Path, node: Anvil) -> None:
@@ -95,7 +131,7 @@ def test_a_folder_that_is_denied_is_named_as_denied_and_not_as_unreachable(
     denied.chmod(0)
     try:
         words = ("run", "list", "--rpc-url", node.url, "--store", str(tmp_path / "store"), "--json")
-        done = _assay(tmp_path, *words, before=PLAIN_USER)
+        done = _end(_begin(tmp_path, *words, before=PLAIN_USER))
     finally:
         denied.chmod(0o700)
     _check(done, 4, "StoreDenied")
@@ -112,17 +148,15 @@ def test_no_run_no_store_no_key_named(tmp_path: Path, node: Anvil) -> None:
     _check(_assay(tmp_path, "run", "post", "--rpc-url", node.url, "--store", str(tmp_path / "s")), 3, "KeyNotNamed")
 
 
-@pytest.mark.parametrize("words", [("status",), ("solver", "status")])
+@pytest.mark.parametrize("words", STATUSES)
 def test_a_status_that_cannot_be_had_says_why_and_ends_in_no_traceback(
     tmp_path: Path, node: Anvil, words: tuple[str, ...]
 ) -> None:
     asked, store = (*words, "--address", ADDRESS, "--json"), str(tmp_path / "s")
     there = {"ASSAY_RUN": ADDRESS, "ETH_RPC_URL": node.url, "ASSAY_STORE": store}
-    down = there | {"ETH_RPC_URL": "http://127.0.0.1:1"}
     cases = (
         ((*words, "--address", "0x12", "--json"), there, 2, "AddressInvalid"),
         (asked, {"ETH_RPC_URL": node.url}, 3, "RunMissing"),
-        (asked, down, 4, "NodeUnreachable"),
         (asked, there, 6, "NotARun"),
     )
     for typed, environment, exit_code, code in cases:
@@ -161,13 +195,36 @@ def test_senseless_cheats_and_presets(tmp_path: Path) -> None:
     assert _assay(tmp_path, "demo", "--cheat", "magic").returncode == 2
 
 
-def test_an_error_is_a_document_too(tmp_path: Path) -> None:
-    done = _assay(tmp_path, "run", "show", "--run", ADDRESS, "--rpc-url", "http://127.0.0.1:1", "--json")
+def test_a_missing_node_is_named_with_the_remedy(tmp_path: Path) -> None:
+    done = _assay(tmp_path, "demo", "--preset", "tiny", ASSAY_ANVIL=str(tmp_path / "nowhere"))
+    _check(done, 3, "ToolMissing")
+
+
+def test_a_node_that_is_down(waiting: dict[tuple[str, ...], subprocess.Popen[str]]) -> None:
+    _check(_end(waiting[(*SHOW, "--rpc-url", DOWN)]), 4, "NodeUnreachable")
+
+
+def test_an_error_is_a_document_too(waiting: dict[tuple[str, ...], subprocess.Popen[str]]) -> None:
+    done = _end(waiting[(*SHOW, "--rpc-url", DOWN, "--json")])
     error = json.loads(done.stdout)["error"]
     assert (error["code"], error["exit_code"]) == ("NodeUnreachable", 4)
     assert error["remedy"]
 
 
-def test_a_missing_node_is_named_with_the_remedy(tmp_path: Path) -> None:
-    done = _assay(tmp_path, "demo", "--preset", "tiny", ASSAY_ANVIL=str(tmp_path / "nowhere"))
-    _check(done, 3, "ToolMissing")
+@pytest.mark.parametrize("words", STATUSES)
+def test_a_status_of_a_node_that_is_down_is_a_document(
+    waiting: dict[tuple[str, ...], subprocess.Popen[str]], words: tuple[str, ...]
+) -> None:
+    done = _end(waiting[(*words, "--address", ADDRESS, "--json")])
+    _check(done, 4, "NodeUnreachable")
+    assert json.loads(done.stdout)["error"]["code"] == "NodeUnreachable"
+
+
+@pytest.mark.parametrize("url", URLS_WITH_A_KEY)
+def test_a_node_whose_url_holds_a_key_is_named_without_it(
+    waiting: dict[tuple[str, ...], subprocess.Popen[str]], url: str
+) -> None:
+    for words in (SHOW, (*SHOW, "--json")):
+        done = _end(waiting[(url, *words)])
+        _check(done, 4, "NodeUnreachable")
+        assert KEY not in done.stdout + done.stderr and "127.0.0.1:1" in done.stderr
