@@ -9,6 +9,14 @@ from tools import mutants
 from tools.mutant_outcomes import forge_phases
 from tools.mutant_tables import Mutant, Place
 
+PROJECT = """
+[tool.hatch.build]
+dev-mode-dirs = ["."]
+
+[tool.pytest.ini_options]
+# As in ours: half a second of each start.
+addopts = "-p no:schemathesis"
+"""
 SOURCE = "VALUE = 1\n"
 TESTS = """
 import time
@@ -65,7 +73,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "there").touch()
     root.mkdir()
-    (root / "pyproject.toml").write_text("[tool.hatch.build]\ndev-mode-dirs = ['.']\n")
+    (root / "pyproject.toml").write_text(PROJECT)
     (root / ".gitignore").write_text((mutants.ROOT / ".gitignore").read_text())
     (root / "source.py").write_text(SOURCE)
     (root / "test_source.py").write_text(TESTS)
