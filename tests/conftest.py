@@ -12,9 +12,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
+from tests.harness.memory_folder import memory_folder
+
 # A loaded machine must not turn a test red: no time limits inside, pytest's own catches what hangs.
 settings.register_profile("assay", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("assay")
+
+# Before anybody asks for a folder; workers are told of it by their environment.
+FILES = memory_folder()
 
 # As the `assay` command does, before torch is loaded: tests share the cores, and must not spin while they wait.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -26,6 +31,9 @@ os.environ["TRITON_INTERPRET"] = "1"
 with contextlib.suppress(ValueError):  # not the main thread: then the parent process has done it
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+FAILED = pytest.StashKey[bool]()
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +132,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     terminalreporter.write_line("counts: " + ", ".join(f"{name} {number}" for name, number in counts.items()))
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if FILES is not None and (kept := FILES.close(keep=config.stash.get(FAILED, False))) is not None:
+        print(f"what the tests left is in {kept}")
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    session.config.stash[FAILED] = exitstatus != 0
     if hasattr(session.config, "workerinput") or not session.config.getoption("--fail-on-skip"):
         return
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
