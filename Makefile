@@ -27,10 +27,13 @@ NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py 
   $(addprefix tests/unit/model/test_,model_differential.py model_machine.py) \
   $(addprefix tests/house/test_,mutant_outcomes.py packaging.py)
 
+# What the gate tests while contracts compile, which keeps one core busy: it needs none of them.
+EARLY := $(addprefix tests/unit/,protocol simulation model datasets planning solvers) tests/second/test_vectors.py
+
 # `make device` runs where nothing was set up: by the Python that is named, else by .venv's, else by python3.
 DEVICE := $(if $(filter file,$(origin PYTHON)),$(firstword $(wildcard $(BIN)/python) python3),$(PYTHON))
 
-.PHONY: help setup demo test test-long soak clients quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither audit models device release-check clean
+.PHONY: help setup demo test early late compiled test-long soak clients quick check lint types fmt-sol docs-check check-layout leak-check cover format docs lock vectors mutants sanitize snapshots slither audit models device release-check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,9 +44,20 @@ setup: ## install the locked dependencies and compile the contracts; a second ru
 demo: setup ## train, cheat, catch, settle and claim on this machine (ARGS="--cheat blind-auditor")
 	@$(BIN)/assay demo $(ARGS)
 
-test: setup ## every test not marked `long`, Python and forge
-	@$(BIN)/python -m compileall -q assay $(addsuffix /assay_*,ledger solver verifier whistleblower)
+test: setup compiled ## every test not marked `long`, Python and forge
 	$(PYTEST) -m "not long"
+	$(FORGE) test
+
+compiled:
+	@$(BIN)/python -m compileall -q assay $(addsuffix /assay_*,ledger solver verifier whistleblower)
+
+# Collected once before, with what pytest makes of assertions kept: each worker reads that, and does not make it again.
+early: compiled
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only -qq -m "not long" >.build/collected.log || { tail -50 .build/collected.log; exit 1; }
+	$(PYTEST) -m "not long" $(EARLY)
+
+late:
+	$(PYTEST) -m "not long" $(addprefix --ignore ,$(EARLY))
 	$(FORGE) test
 
 cover: setup ## the same Python tests with the coverage floor (half as long again)
@@ -67,8 +81,8 @@ quick: setup ## the inner loop, under 2 minutes: lint, types, docs, and the test
 	$(PYTEST) -m "not long and not vectors" $(QUICK) $(addprefix --ignore ,$(NOT_QUICK))
 
 check: ## the gate: lint, types, docs, tests
-	@PYTHON="$(PYTHON)" tools/setup.sh $(MAKE) --no-print-directory lint types check-layout leak-check
-	@$(MAKE) --no-print-directory fmt-sol docs-check test
+	@PYTHON="$(PYTHON)" tools/setup.sh $(MAKE) --no-print-directory lint types check-layout leak-check early
+	@$(MAKE) --no-print-directory fmt-sol docs-check late
 
 lint:
 	$(BIN)/ruff check .
