@@ -124,7 +124,7 @@ def accuse(
     talk.print(f"Token {place} of the answer is false.")
     keys = unlock_key(settings)
     games = AnswerGames(gates, own, keys)
-    claim = answer_claim(signed.statement.digest, place)
+    claim = answer_claim(signed.statement.digest, signed.signer, place)
     # Attack on whoever was interrupted: a second stake for a second game, while the first is lost by silence.
     game = games.game_on(claim)
     if not game:

@@ -190,7 +190,7 @@ class AnswerGames:
 
         Raises FundsError (TokensShort).
         """
-        claim = answer_claim(signed.statement.digest, place)
+        claim = answer_claim(signed.statement.digest, signed.signer, place)
         commitment = self._commitment(claim)
         if not self._committed(commitment):
             deposit_for(self.gates, self.keys, self.stake())
@@ -199,7 +199,7 @@ class AnswerGames:
 
     def is_committed(self, signed: SignedStatement, place: int) -> bool:
         """Whether this account has committed to accusing it already."""
-        return self.has_committed(answer_claim(signed.statement.digest, place))
+        return self.has_committed(answer_claim(signed.statement.digest, signed.signer, place))
 
     def has_committed(self, claim: Digest) -> bool:
         """The same of a claim by its name."""
@@ -215,7 +215,7 @@ class AnswerGames:
 
         Raises RejectedError under the contract's own names.
         """
-        claim = answer_claim(signed.statement.digest, place)
+        claim = answer_claim(signed.statement.digest, signed.signer, place)
         chain, account = self._chain, self.keys.account
         chain.send(account, self.gates.gateways.accuse(said_of(signed.statement), place, signed.signature))
         chain.send(account, self.gates.challenges.reveal_challenge(answer_ref(claim), REFUTED, self._salt(claim)))

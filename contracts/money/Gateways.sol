@@ -122,7 +122,8 @@ contract Gateways is IGateways, IClaims, ReentrancyGuardTransient {
         uint256 until = error == ECDSA.RecoverError.NoError ? pledgeOf[gateway][said.model] : 0;
         if (block.timestamp > until) revert NotPledged(gateway, said.model, until);
         if (!_bonds[gateway].isBonded) revert NotBonded(gateway);
-        claim = keccak256(abi.encode(digest, uint256(place)));
+        // Attack: a puppet that signs the same words, presents them first and falls: nobody could present them of the other any more.
+        claim = keccak256(abi.encode(digest, gateway, uint256(place)));
         if (_claims[claim].gateway != address(0)) return claim;
         bytes32 x = AnswerStates.start(said, place, _window);
         bytes32 y = AnswerStates.end(said, place, _vocabulary);

@@ -132,7 +132,7 @@ class GatewayBooks:
             raise refuse("NotPledged", signer=signer or bytes(20), model=said.model, until=until)
         if not self.bond_of(signer).is_bonded:
             raise refuse("NotBonded", gateway=signer)
-        claim = answer_claim(digest, place)
+        claim = answer_claim(digest, signer, place)
         if claim not in self.claims:
             window = self.terms.window
             x = answer_start(said.model, answer_inputs(said, place, window), window)

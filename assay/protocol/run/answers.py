@@ -18,7 +18,7 @@ from assay.protocol.errors import refuse
 from assay.protocol.run.program_ref import ProgramRef
 from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
-from assay.protocol.types import Digest, DType, Wei
+from assay.protocol.types import Address, Digest, DType, Wei
 
 MAX_TOKENS: Final = 1 << 14
 """Tokens of prompt and answer together of which a claim is built: what a transaction can carry."""
@@ -132,9 +132,9 @@ def said_end(said: SaidAnswer, place: int, vocabulary: int) -> Digest:
     return ZERO if odd else HELD
 
 
-def answer_claim(digest: Digest, place: int) -> Digest:
-    """What names the claim of a statement's token: K(digest, place)."""
-    return keccak(abi.bytes32(digest) + abi.uint(place))
+def answer_claim(digest: Digest, gateway: Address, place: int) -> Digest:
+    """What names the claim of a token of a statement that a gateway signed: K(digest, gateway, place)."""
+    return keccak(abi.bytes32(digest) + abi.address(gateway) + abi.uint(place))
 
 
 def _words(dtype: DType, values: Sequence[int]) -> bytes:

@@ -94,7 +94,7 @@ class GatewayMachine(RuleBasedStateMachine):
 
     @rule(who=accusers, gateway=gateways, lies=st.booleans(), place=st.integers(0, 3))
     def commit(self, who: int, gateway: int, lies: bool, place: int) -> None:
-        claim = answer_claim(self.signed(gateway, lies).statement.digest, place)
+        claim = answer_claim(self.signed(gateway, lies).statement.digest, account(KEYS[gateway]), place)
         if (who, claim) not in self.committed:
             self.attempt(self.stage.commit, claim, READERS[who], REFUTED)
             self.committed[who, claim] = place

@@ -119,7 +119,8 @@ def test_a_false_answer_is_accused_by_its_reader_and_costs_the_bond(paid: PaidRu
     file = file_of(paid, false, paid.keys[0], "false")
     words = as_inference(paid, 1, "accuse", file, "--bonds", bonds, *own_model(paid), "--yes")
     liar = AnswerGames(gates, MODEL, ActorKeys("liar", paid.keys[0]), claimed_trace)
-    reader, claim = AnswerGames(gates, MODEL, ActorKeys("reader", paid.keys[1])), answer_claim(false.digest, 5)
+    reader = AnswerGames(gates, MODEL, ActorKeys("reader", paid.keys[1]))
+    claim = answer_claim(false.digest, address_of(paid.keys[0]), 5)
     with ThreadPoolExecutor(1) as pool:
         accusing = pool.submit(paid.done, *words)
         while gates.games.count() == 0:

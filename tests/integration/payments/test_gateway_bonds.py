@@ -55,7 +55,7 @@ def lie_in(stage: AnswerStage, place: int = 3, terms: SamplingTerms = HOT) -> tu
 
 def accused(stage: AnswerStage, signed: SignedStatement, place: int) -> int:
     """The game that a reader opens: it commits before it shows the statement."""
-    claim = answer_claim(signed.statement.digest, place)
+    claim = answer_claim(signed.statement.digest, signed.signer, place)
     stage.commit(claim, READER, REFUTED)
     assert stage.accuse(signed, place) == claim
     return stage.reveal(claim, READER, REFUTED)
@@ -201,7 +201,7 @@ def test_a_bond_goes_back_when_nothing_can_be_presented_or_disputed_any_more(sta
     assert refused(stage.unbond, OTHER) == "NotBonded"
     false, place = lie_in(stage)
     signed = signed_by(GATE, false)
-    claim = answer_claim(false.digest, place)
+    claim = answer_claim(false.digest, account(GATE), place)
     stage.pass_time(UNTIL - stage.now)
     stage.accuse(signed, place)
     stage.pass_time(1)
@@ -267,7 +267,7 @@ def refused_game(stage: AnswerStage, claim: Digest) -> str:
 def test_who_copies_an_accusation_comes_after_its_accuser(stage: AnswerStage) -> None:
     false, place = lie_in(stage)
     signed = signed_by(GATE, false)
-    claim = answer_claim(false.digest, place)
+    claim = answer_claim(false.digest, account(GATE), place)
     stage.commit(claim, READER, REFUTED)
     # The rival sees the accusation in the mempool, presents it first, and commits at once.
     stage.accuse(signed, place)
@@ -281,7 +281,7 @@ def test_who_copies_an_accusation_comes_after_its_accuser(stage: AnswerStage) ->
 def test_two_accusers_take_one_bond_and_neither_loses(stage: AnswerStage) -> None:
     false, place = lie_in(stage)
     games = [accused(stage, signed_by(GATE, false), place)]
-    claim = answer_claim(false.digest, place)
+    claim = answer_claim(false.digest, account(GATE), place)
     games.append(stage.open(claim, RIVAL, REFUTED))
     said = said_of(false)
     lie = claimed_trace(stage.answers, stage.model, said, place)
@@ -291,6 +291,20 @@ def test_two_accusers_take_one_bond_and_neither_loses(stage: AnswerStage) -> Non
         assert state.verdict is not None and state.verdict.side is Side.DEFENDER
     assert stage.vault.free[READER] > 10 * ETHER
     assert stage.vault.free[RIVAL] == 10 * ETHER
+
+
+def test_a_puppet_that_signs_the_same_words_shields_nobody(stage: AnswerStage) -> None:
+    """It presents them first and has itself convicted: what the other signed must still be a claim, of the other."""
+    false, place = lie_in(stage)
+    puppet = KEYS[2]
+    stage.bond(puppet)
+    stage.pledge(puppet, UNTIL)
+    truth = honest_trace(stage.answers, stage.model, said_of(false), place)
+    for signer in (puppet, GATE):
+        game = accused(stage, signed_by(signer, false), place)
+        state = stage.play(game, None, truth)
+        assert state.claim.claimant == account(signer)
+        assert stage.books.bond_of(account(signer)).is_convicted
 
 
 # --- what the contract builds
