@@ -27,6 +27,8 @@ LIMIT_S = 900
 
 REPORT = "tmp/report.xml"
 """Where a run of pytest reports to, in the tree that it judges."""
+CONTRACTS = "@openzeppelin"
+"""The package of which contracts import."""
 # As tests/harness/contracts/harness.py and forge say it: no test has caught that.
 NOT_COMPILED = ("does not compile", "Compilation failed")
 
@@ -40,7 +42,7 @@ def command(mutant: Mutant) -> list[str]:
 
 
 def copy_tree(into: Path) -> None:
-    """A private copy of the sources, with the installed dependencies linked and the build copied."""
+    """A private copy of the sources, with the installed dependencies and the build."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0")
     for name in filter(None, names):
@@ -48,10 +50,20 @@ def copy_tree(into: Path) -> None:
         if source.is_symlink() or source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target, follow_symlinks=False)
-    (into / "node_modules").symlink_to(ROOT / "node_modules")
+    link_packages(into / "node_modules")
     for name in ("forge", "native"):
         if (ROOT / ".build" / name).is_dir():
             shutil.copytree(ROOT / ".build" / name, into / ".build" / name)
+
+
+def link_packages(into: Path) -> None:
+    """The installed packages. Contracts among them are copied: forge would compile all anew that imports from elsewhere."""
+    into.mkdir()
+    for package in (ROOT / "node_modules").iterdir():
+        if package.name == CONTRACTS:
+            shutil.copytree(package, into / package.name)
+        else:
+            (into / package.name).symlink_to(package)
 
 
 def python_path(tree: Path) -> str:

@@ -62,7 +62,10 @@ def test_slow_process():
 
 
 def test_node_modules():
-    assert (Path("node_modules") / "there").is_file() and source.VALUE == 1
+    packages = Path("node_modules")
+    assert (packages / "there").is_file() and source.VALUE == 1
+    # What forge compiled is known to it by its place in the tree.
+    assert (packages / "@openzeppelin").resolve().is_relative_to(Path.cwd())
 """
 
 
@@ -70,7 +73,7 @@ def test_node_modules():
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project of one module and its tests, as tools/mutants.py copies them; node_modules lies elsewhere."""
     root = tmp_path / "project"
-    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "@openzeppelin").mkdir(parents=True)
     (tmp_path / "modules" / "there").touch()
     root.mkdir()
     (root / "pyproject.toml").write_text(PROJECT)
