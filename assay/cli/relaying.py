@@ -12,17 +12,19 @@ from assay.cli.common import check_money, check_run_code, open_round_run, parse_
 from assay.cli.noted_decimals import parse_as_noted
 from assay.cli.options import KEY, RUN, JsonOption, typed_amount, with_settings
 from assay.cli.paying import contract_of, token_of
+from assay.durations import duration
 from assay.protocol.errors import RejectedError, UsageError
 from assay.protocol.types import Address
 from assay.settings import Settings
 
 if TYPE_CHECKING:
+    from assay.inference.bonds import CoverWatch
     from assay.inference.relay.upstream import GatewayModel
     from assay_ledger.rounds.run import Run
 
 EPILOG = (
     "Example: assay inference relay --gateway http://127.0.0.1:8090 --key me --most 5 --port 0 --json"
-    '  ->  {"url", "gateway", "price", "covered"}, then serves until Ctrl-C'
+    '  ->  {"url", "gateway", "price", "covered", "bonded_until"}, then serves until Ctrl-C'
 )
 
 
@@ -47,6 +49,10 @@ def relay(
     verify_ppm: Annotated[
         int, typer.Option("--verify-ppm", min=0, max=1_000_000, help="Of the answers, drawn again by --model.")
     ] = 0,
+    bonds: Annotated[
+        str | None,
+        typer.Option("--bonds", metavar="ADDRESS", help="Only pay for what a bond at this contract answers for."),
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8091,
     seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Seconds that an answer may take.")] = 120.0,
     as_json: JsonOption = False,
@@ -85,17 +91,21 @@ def relay(
         limit = parse_as_noted(folder / found.till.token.hex(), found.till.token, money, most)
         kept = Purse(folder, keys, place, deposit.redeemed, limit)
         try:
-            answers = PaidAnswers(upstream, found, kept, named, own, verify_ppm)
+            cover = None if bonds is None else _cover(the_run, bonds, found, named)
+            answers = PaidAnswers(upstream, found, kept, named, own, verify_ppm, cover)
             url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
 
             def ready() -> None:
                 if as_json:
                     document = {"url": url, "gateway": named, "price": found.till.price, "covered": deposit.covered}
-                    print_json(document | {"most": limit})
+                    print_json(document | {"most": limit, "bonded_until": None if cover is None else cover.until})
                     return
                 typer.echo(url)
                 each, covered = money.both(found.till.price), money.both(deposit.covered)
                 talk.print(f"A token of text costs {each}; the deposit at 0x{named.hex()} covers {covered} in all.")
+                if cover is not None:
+                    left = duration(cover.until - the_run.chain.head().timestamp)
+                    talk.print(f"Its bond answers for this model for another {left} of chain time.")
                 talk.print("Ctrl-C ends it.")
 
             serve_relay(make_relay(answers, seconds), listener, ready=ready)
@@ -103,6 +113,16 @@ def relay(
             kept.close()
     finally:
         upstream.close()
+
+
+def _cover(run: Run, bonds: str, found: GatewayModel, named: Address) -> CoverWatch:
+    """Looked up once before anything is paid. Raises NotCovered, GatewaysMissing, UnknownCode."""
+    from assay.cli.bonding import gates_of
+    from assay.inference.bonds import CoverWatch
+
+    watch = CoverWatch(gates_of(run, bonds), named, found.model)
+    watch.check()
+    return watch
 
 
 def _check_terms(run: Run, found: GatewayModel, named: Address) -> None:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from assay.protocol.program.trace import Trace
     from assay_ledger.keys.keystore import ActorKeys
 
+LOOKED_UP_S: Final = 30.0
+"""A conviction is seen so much later by who pays: a few answers."""
+
 _SALT: Final = b"assay.answer.salt"
 
 TraceOf = Callable[[Program, LanguageModel, SaidAnswer, int], "Trace"]
@@ -150,16 +153,49 @@ def check_covered(gates: AnswerGates, signed: SignedStatement) -> int:
         raise NotCovered("The statement names another forward program than the gateways here answer for.")
     if (tokens := len(said.prompt) + len(said.answer)) > MAX_TOKENS:
         raise NotCovered(f"Prompt and answer have {tokens} tokens; {MAX_TOKENS} can be presented.")
-    found = run.chain.ask(gates.gateways.bond_of(signed.signer))
+    return check_pledged(gates, signed.signer, said.model)
+
+
+def check_pledged(gates: AnswerGates, gateway: Address, model: Digest) -> int:
+    """Until when what a gateway signs now can be presented, in seconds of chain time. Raises NotCovered."""
+    run = gates.run
+    found = run.chain.ask(gates.gateways.bond_of(gateway))
     if not found.is_bonded:
         what = "was convicted of a false answer" if found.is_convicted else "has no bond here"
-        raise NotCovered(f"The gateway 0x{signed.signer.hex()} {what}.")
-    until = run.chain.ask(gates.gateways.pledge_of(signed.signer, said.model))
+        raise NotCovered(f"The gateway 0x{gateway.hex()} {what}.")
+    until = run.chain.ask(gates.gateways.pledge_of(gateway, model))
     now = run.chain.head().timestamp
     # Attack: an answer in the last minutes of a pledge, which nobody has the time to present.
     if until < now + accusing_time(gates):
         raise NotCovered(f"The pledge ends at {until}, in {max(0, until - now)} s: too soon for an accusation.")
     return until
+
+
+class CoverWatch:
+    """Whether a gateway's bond answers for a model, looked up on the chain for who pays it; safe for threads."""
+
+    def __init__(
+        self, gates: AnswerGates, gateway: Address, model: Digest, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._gates, self._gateway, self._model, self._clock = gates, gateway, model, clock
+        self._looked_at = float("-inf")
+        self.until = 0
+        """The end of its pledge, in seconds of chain time, when it was last looked up."""
+
+    def check(self) -> None:
+        """Before anything is signed for it; the chain is asked every LOOKED_UP_S seconds. Raises NotCovered, and what
+        a node that does not answer raises: nobody pays for what nobody may answer for."""
+        if self._clock() - self._looked_at >= LOOKED_UP_S:
+            self.until = check_pledged(self._gates, self._gateway, self._model)
+            self._looked_at = self._clock()
+
+    def why_not(self, signed: SignedStatement) -> str:
+        """Why no bond answers for an answer; empty where one does."""
+        try:
+            check_covered(self._gates, signed)
+        except NotCovered as error:
+            return error.message
+        return ""
 
 
 class AnswerGames:

@@ -21,6 +21,7 @@ from assay_ledger.vouchers.purse import Purse
 from assay_ledger.vouchers.signed import SignedVoucher
 
 if TYPE_CHECKING:
+    from assay.inference.bonds import CoverWatch
     from assay.inference.model import LanguageModel
 
 TRIES: Final = 3
@@ -43,7 +44,8 @@ class GatewayRefused(UnavailableError):
 class PaidAnswers:
     """Asks and pays one gateway; safe for threads.
 
-    by: who must have signed the answers. model: where some are drawn again, verify_ppm millionths of them.
+    by: who must have signed the answers. model: where some are drawn again, verify_ppm millionths of them. cover: where
+    only what a bond answers for is paid.
     """
 
     def __init__(
@@ -54,8 +56,9 @@ class PaidAnswers:
         by: Address,
         model: LanguageModel | None = None,
         verify_ppm: int = 0,
+        cover: CoverWatch | None = None,
     ) -> None:
-        self._upstream, self._purse, self._by = upstream, purse, by
+        self._upstream, self._purse, self._by, self._cover = upstream, purse, by, cover
         self.gateway = gateway
         self._model, self._verify_ppm = model, verify_ppm
         # Vouchers must arrive in the order of their amounts: one is sent when the one before is accepted.
@@ -68,8 +71,10 @@ class PaidAnswers:
         """Pays, and gives the answer's events; the last one has its statement, which was checked.
 
         The first is asked for before this returns. Raises GatewayFalse, GatewayRefused, GatewayAway, GatewayOdd,
-        PurseEmpty, PurseNotKept; the events do, too.
+        PurseEmpty, PurseNotKept, NotCovered; the events do, too.
         """
+        if self._cover is not None:
+            self._cover.check()
         body = sent(asked.model_dump(exclude_unset=True) | {"model": self.gateway.name, "stream": True})
         with self._turn:
             signed, response = self._accepted(asked, body)
@@ -181,6 +186,9 @@ class PaidAnswers:
                 raise GatewayFalse(f"The signed answer has {what} of another request.")
         if len(said.answer) > asked.max_tokens:
             raise GatewayFalse("The signed answer is longer than was asked for.")
+        # Attack: a pledge for its readers to see, and answers that name another program.
+        if self._cover is not None and (why := self._cover.why_not(found)):
+            raise GatewayFalse(f"No bond answers for what the gateway signed. {why}")
         if self._model is not None and secrets.randbelow(1_000_000) < self._verify_ppm:
             replay(self._model, said)
             self.verified += 1

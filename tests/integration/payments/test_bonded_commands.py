@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 from eth_account.signers.local import LocalAccount
 
-from assay.inference.bonds import AnswerGames
+from assay.inference.bonds import LOOKED_UP_S, AnswerGames, CoverWatch, NotCovered
 from assay.inference.generate import generate
 from assay.inference.lies import catch_liar, claimed_trace, false_statement
 from assay.inference.rows import WindowRows
 from assay.inference.sampling import SamplingTerms
-from assay.inference.statement import AnswerStatement, sign, statement_of
+from assay.inference.statement import AnswerStatement, read_statement, sign, statement_of
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.run.answers import answer_claim
@@ -96,6 +96,27 @@ def test_a_bonded_gateway_is_listed_and_covers_what_it_signs(paid: PaidRun, bond
     ):
         refused = paid.refused("inference", "covered", file_of(paid, odd, paid.keys[0], name), "--bonds", bonds)
         assert refused.code == "NotCovered"
+
+
+def test_who_pays_looks_up_a_bond_before_it_signs(paid: PaidRun, bonds: str) -> None:
+    seconds, snapshot = [0.0], paid.chain.rpc("evm_snapshot")
+    gates, me = gates_at(paid, bonds), address_of(paid.keys[0])
+    watch = CoverWatch(gates, me, MODEL.root, lambda: seconds[0])
+    watch.check()
+    assert watch.until == paid.chain.ask(gates.gateways.pledge_of(me, MODEL.root)) > 0
+    for said, why in ((true_answer(paid), ""), (longer(true_answer(paid)), "can be presented")):
+        found = watch.why_not(read_statement(sign(said, paid.keys[0]).encode()))
+        assert why in found and bool(why) == bool(found)
+    # Too late to present what it signs: that is seen with the next look, 30 s later.
+    paid.chain.rpc("evm_mine", {"timestamp": watch.until})
+    seconds[0] = LOOKED_UP_S - 1
+    watch.check()
+    seconds[0] = LOOKED_UP_S
+    with pytest.raises(NotCovered, match="too soon"):
+        watch.check()
+    with pytest.raises(NotCovered, match="no bond"):
+        CoverWatch(gates, address_of(paid.keys[1]), MODEL.root).check()
+    paid.chain.rpc("evm_revert", snapshot)
 
 
 def longer(statement: AnswerStatement) -> AnswerStatement:

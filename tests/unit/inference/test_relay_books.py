@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from eth_account import Account
 
+from assay.inference.bonds import NotCovered
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.till import TillTerms
 from assay.inference.relay.paying import GatewayFalse, GatewayRefused, PaidAnswers
 from assay.inference.relay.upstream import GatewayAway, GatewayModel, GatewayRefusal
 from assay.inference.sampling import SamplingTerms
-from assay.inference.statement import StatementRefused, sign, statement_of
+from assay.inference.statement import SignedStatement, StatementRefused, sign, statement_of
 from assay.inference.verify import FalseAnswer
-from assay.protocol.errors import AssayError
+from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.types import Wei
 from assay_ledger.chain.client import address_of
 from assay_ledger.vouchers.purse import Purse, PursePlace
@@ -155,3 +156,48 @@ def test_a_gateway_that_says_more_was_spent_is_believed_once_and_only_by_a_new_p
     with pytest.raises(GatewayRefused):
         list(asker.ask(ASKED))
     assert played.vouchers[2:] == [500] and asker.false is None
+
+
+class PlayedCover:
+    """What a chain says of a bond."""
+
+    until = 0
+
+    def __init__(self) -> None:
+        self.error: AssayError | None = None
+        self.why = ""
+
+    def check(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+    def why_not(self, signed: SignedStatement) -> str:
+        assert signed.signer == ME
+        return self.why
+
+
+@pytest.mark.parametrize(
+    "error", [NotCovered("It was convicted."), UnavailableError("No node answers.", code="RpcError")]
+)
+def test_nothing_is_signed_for_a_gateway_whose_bond_does_not_answer(
+    played: PlayedGateway, purse: Purse, error: AssayError
+) -> None:
+    cover = PlayedCover()
+    asker = answers(played, purse, cover=cover)
+    assert len(list(asker.ask(ASKED))) == 1
+    cover.error = error
+    with pytest.raises(type(error)):
+        asker.ask(ASKED)
+    assert played.vouchers == [50]
+    cover.error = None
+    assert len(list(asker.ask(ASKED))) == 1
+
+
+def test_an_answer_that_no_bond_answers_for_is_the_last_that_is_paid(played: PlayedGateway, purse: Purse) -> None:
+    cover = PlayedCover()
+    asker = answers(played, purse, cover=cover)
+    cover.why = "The statement names another forward program."
+    for _ in range(2):
+        with pytest.raises(GatewayFalse, match="another forward program"):
+            list(asker.ask(ASKED))
+    assert played.vouchers == [50]
