@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from assay.protocol.program.trace import Trace
     from assay_ledger.keys.keystore import ActorKeys
 
+ALL_AGAIN_S: Final = 300.0
+"""Between looks at every game there ever was; windows are longer."""
+
 LOOKED_UP_S: Final = 30.0
 """A conviction is seen so much later by who pays: a few answers."""
 
@@ -202,9 +205,15 @@ class AnswerGames:
     """One account's games on statements of a model. `trace_of`: other than the honest runs, for liars."""
 
     def __init__(
-        self, gates: AnswerGates, model: LanguageModel, keys: ActorKeys, trace_of: TraceOf = honest_trace
+        self,
+        gates: AnswerGates,
+        model: LanguageModel,
+        keys: ActorKeys,
+        trace_of: TraceOf = honest_trace,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.gates, self.model, self.keys = gates, model, keys
+        self.gates, self.model, self.keys, self._clock = gates, model, keys, clock
+        self._passed, self._all_at = set[int](), clock()
         self._chain, self._trace_of = gates.run.chain, trace_of
         arity = gates.run.charter.clocks.arity
         self._player = GamePlayer(gates.games, keys.account, arity, self._trace)
@@ -274,9 +283,26 @@ class AnswerGames:
     # --- both sides'
 
     def own(self) -> list[Game]:
-        """The games of this account that are not over, by number."""
-        games = [self.gates.games.game(number) for number in range(1, self.gates.games.count() + 1)]
-        return [g for g in games if not g.state.is_over and g.side_of(self.keys.address) is not Side.NONE]
+        """The games of this account that are not over, by number.
+
+        Attack: a thousand games of strangers against each other, so that looking at all takes longer than a move may.
+        What is over, or somebody else's, is not looked at again but every ALL_AGAIN_S seconds: a reorganization may
+        give its number to another.
+        """
+        count = self.gates.games.count()
+        if self._clock() - self._all_at >= ALL_AGAIN_S:
+            self._passed.clear()
+            self._all_at = self._clock()
+        found = list[Game]()
+        for number in range(1, count + 1):
+            if number in self._passed:
+                continue
+            game = self.gates.games.game(number)
+            if game.state.is_over or game.side_of(self.keys.address) is Side.NONE:
+                self._passed.add(number)
+            else:
+                found.append(game)
+        return found
 
     def step(self, game_id: int) -> bool:
         """Moves where that is due, or ends the game where the other side is late; whether anything was sent.

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from eth_account.signers.local import LocalAccount
 
-from assay.inference.bonds import LOOKED_UP_S, AnswerGames, CoverWatch, NotCovered
+from assay.inference.bonds import ALL_AGAIN_S, LOOKED_UP_S, AnswerGames, CoverWatch, NotCovered
 from assay.inference.generate import generate
 from assay.inference.lies import catch_liar, claimed_trace, false_statement
 from assay.inference.rows import WindowRows
@@ -216,6 +218,26 @@ def test_an_honest_gateway_defends_itself_by_command_and_leaves(paid: PaidRun, b
     over = pledged["until"] + paid.run.charter.timing.challenge + 1
     paid.chain.rpc("evm_mine", {"timestamp": over})
     assert paid.done("gateway", "unbond", "--bonds", bonds, "--yes", *words)["released"]
+
+
+def test_games_that_are_over_or_of_others_are_looked_at_once(
+    paid: PaidRun, bonds: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds, gates, looked = [0.0], gates_at(paid, bonds), list[int]()
+
+    def look(number: int) -> Any:
+        """The first is over, the second somebody else's, the third goes on."""
+        looked.append(number)
+        side = Side.NONE if number == 2 else Side.DEFENDER
+        return SimpleNamespace(state=SimpleNamespace(is_over=number == 1), side_of=lambda _: side)
+
+    monkeypatch.setattr(gates.games, "count", lambda: 3)
+    monkeypatch.setattr(gates.games, "game", look)
+    games = AnswerGames(gates, MODEL, ActorKeys("gate", paid.keys[2]), clock=lambda: seconds[0])
+    for now, wanted in ((0.0, [1, 2, 3]), (1.0, [3]), (ALL_AGAIN_S - 1, [3]), (ALL_AGAIN_S, [1, 2, 3])):
+        seconds[0] = now
+        looked.clear()
+        assert len(games.own()) == 1 and looked == wanted
 
 
 def test_a_gateway_of_no_run_pledges_nothing(paid: PaidRun, bonds: str) -> None:
