@@ -7,12 +7,15 @@ that says fewer or more decimals by then would have it deposit a million times w
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Final
 
 from assay.amounts import SMALLEST, Currency, is_in_wei
 from assay.protocol.errors import RejectedError
 from assay.protocol.types import Address, Wei
+
+_LOG = logging.getLogger(__name__)
 
 FILE: Final = "token.json"
 
@@ -34,7 +37,10 @@ def parse_as_noted(folder: Path, token: Address, money: Currency, text: str) -> 
 
 
 def noted_decimals(folder: Path, token: Address, now: int) -> int:
-    """What was noted of a token in this folder; `now`, which is noted, where nothing was that can be read."""
+    """What was noted of a token in this folder; `now`, which is noted, where nothing was that can be read.
+
+    A disk that is full holds up nobody: then it is said that nothing was noted, and the next start notes it.
+    """
     path = folder / FILE
     try:
         found = json.loads(path.read_text())
@@ -42,8 +48,13 @@ def noted_decimals(folder: Path, token: Address, now: int) -> int:
             return int(found["decimals"])
     except (OSError, ValueError, LookupError, TypeError):
         pass
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    fresh.write_text(json.dumps({"token": token.hex(), "decimals": now}))
-    fresh.replace(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        fresh.write_text(json.dumps({"token": token.hex(), "decimals": now}))
+        fresh.replace(path)
+    except OSError as error:
+        _LOG.warning(
+            "It could not be noted that the token has %d decimals (%s): the next start reads them anew.", now, error
+        )
     return now

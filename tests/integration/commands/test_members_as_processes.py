@@ -27,9 +27,9 @@ TEXT = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for
 PACE = Pace(units=5, least=2, steps=2, commit=600)
 
 
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    with open_desk(tmp_path_factory.mktemp("desk")) as found:
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    with open_desk(tmp_path / "desk") as found:
         yield found
 
 

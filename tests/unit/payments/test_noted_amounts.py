@@ -22,3 +22,14 @@ def test_an_amount_is_refused_once_its_token_says_other_decimals(tmp_path: Path)
     assert parse_as_noted(tmp_path, TOKEN, Currency(6), "2") == 2_000_000
     with pytest.raises(UsageError):
         parse_as_noted(tmp_path, TOKEN, UNKNOWN_MONEY, "2")
+
+
+def test_a_disk_that_takes_nothing_holds_up_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A file where the folder should be, which refuses as a full disk does."""
+    (tmp_path / "full").write_text("")
+    assert parse_as_noted(tmp_path / "full" / "actor", TOKEN, Currency(6), "1.5") == 1_500_000
+    assert "could not be noted" in caplog.text
+    (tmp_path / "full").unlink()
+    assert parse_as_noted(tmp_path / "full" / "actor", TOKEN, Currency(6), "1.5") == 1_500_000
+    with pytest.raises(RejectedError):
+        parse_as_noted(tmp_path / "full" / "actor", TOKEN, Currency(8), "1.5")
