@@ -6,6 +6,7 @@ is tested is that they ask for it, and that what is there after a kill is enough
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -17,7 +18,10 @@ from assay_ledger.processes.scratch import ScratchDir
 
 MEMORY = Path("/dev/shm")
 LEAST_FREE = 4 << 30
-"""Bytes free in it, and twice as many in the machine's memory; a whole gate leaves a tenth of that."""
+"""Bytes free in it, and twice as many in the machine's memory. 400 tests of commands leave 31 MB."""
+
+MOST_KEPT = 64 << 20
+"""Bytes of a file that is kept on the disk."""
 
 
 class MemoryFolder:
@@ -34,12 +38,14 @@ class MemoryFolder:
         os.environ["TMPDIR"] = str(self._scratch.path)
 
     def close(self, keep: bool) -> Path | None:
-        """Removes it. `keep`: moves it to the disk before, and says where it is."""
+        """Removes it. `keep`: copies it to the disk before, large files left out, and says where it is."""
         del os.environ["TMPDIR"]
         tempfile.tempdir = None
         kept = Path(self._disk) / self._scratch.path.name if keep else None
         if kept is not None:
-            shutil.copytree(self._scratch.path, kept, symlinks=True, dirs_exist_ok=True, ignore=_not_files)
+            # Processes that are ending may take something away meanwhile, and some folders are denied on purpose.
+            with contextlib.suppress(OSError):
+                shutil.copytree(self._scratch.path, kept, symlinks=True, dirs_exist_ok=True, ignore=_uncopied)
         self._scratch.remove()
         return kept
 
@@ -58,7 +64,12 @@ def memory_folder() -> MemoryFolder | None:
     return MemoryFolder() if is_roomy and may_run else None
 
 
-def _not_files(folder: str, names: list[str]) -> list[str]:
-    """Sockets and pipes, which no copy has a use for."""
-    paths = [Path(folder) / name for name in names]
-    return [path.name for path in paths if not (path.is_symlink() or path.is_file() or path.is_dir())]
+def _uncopied(folder: str, names: list[str]) -> list[str]:
+    """Sockets and pipes, which no copy has a use for, and files of holes, of which a copy would fill the disk."""
+    return [name for name in names if not _is_copied(Path(folder) / name)]
+
+
+def _is_copied(path: Path) -> bool:
+    if path.is_symlink() or path.is_dir():
+        return True
+    return path.is_file() and path.stat().st_size <= MOST_KEPT
