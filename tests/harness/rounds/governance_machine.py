@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from assay.protocol.rounds.decisions import Decision, Verb
+from assay.protocol.types import Digest, Round, Seat
 from tests.harness.payments.voucher_stage import DELAY, GATEWAYS
-from tests.harness.rounds.governed_money import PAYERS, EarningWorld
+from tests.harness.rounds.governed_money import PAYERS
 from tests.harness.rounds.governed_world import DEMOCRATIC
+from tests.harness.rounds.granting_world import GrantingWorld
 from tests.harness.rounds.samples import ETHER
 
 TERMS = DEMOCRATIC.governance
@@ -30,6 +32,9 @@ DECISIONS = [
 ]
 people, decisions = st.integers(0, 3), st.sampled_from(DECISIONS)
 labels, gateways = st.sampled_from(["", "again"]), st.integers(0, 1)
+choices = st.integers(0, 2**16)
+MOMENTS = [None, -1, 0, 1]
+"""Seconds after a grant's term; None: whenever it is."""
 amounts = st.sampled_from([0, 1, 10**6, ETHER, 7 * ETHER])
 
 
@@ -40,13 +45,14 @@ class GovernanceMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.world = EarningWorld()
+        self.world = GrantingWorld()
         self.owners = self.world.owners()
         self.world.deposit_revenue(1000 * ETHER)
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
             self.world.check_money()
+            self.world.check_grants(whole=True)
             self.world.end()
 
     def _said(self, call: str, said: str) -> None:
@@ -102,7 +108,7 @@ class GovernanceMachine(RuleBasedStateMachine):
 
     @rule(a=people, decision=decisions, label=labels)
     def withdraw_proposal(self, a: int, decision: Decision, label: str) -> None:
-        self._said("cancel", self.world.withdraw_proposal(self.owners[a], decision, label))
+        self._said("withdraw", self.world.withdraw_proposal(self.owners[a], decision, label))
 
     @rule(decision=decisions, label=labels)
     def think_again(self, decision: Decision, label: str) -> None:
@@ -118,6 +124,88 @@ class GovernanceMachine(RuleBasedStateMachine):
     def restart(self) -> None:
         """Anybody opens the next round, if it may open."""
         self._said("round", self.world.restart())
+
+    @rule()
+    def train(self) -> None:
+        """Everybody who has a seat trains a round, if one opens."""
+        self.world.open_and_commit(self.owners)
+
+    @rule(epochs=st.integers(1, 3))
+    def audit(self, epochs: int) -> None:
+        self.world.audit(epochs)
+
+    @rule(which=choices, later=st.integers(0, 1))
+    def credit_work(self, which: int, later: int) -> None:
+        """Anybody settles any work, audited or not, settled already or not; `later`: names a later epoch as its own."""
+        round_, seat = sorted(self.world.works)[which % len(self.world.works)]
+        self._said("credit", self._settled(round_, seat, later))
+
+    @rule(which=choices)
+    def credit_finding(self, which: int) -> None:
+        names = list(self.world.run.duties.attestations.attestations)
+        self._said("credit", self.world.settle_duty(names[which % len(names)]))
+
+    @rule()
+    def earn(self) -> None:
+        """A round from its opening to the shares of its work: chance alone would hardly ever audit all of it."""
+        self.train()
+        self.world.audit_all()
+        for round_, seat in sorted(self.world.works):
+            if not self.world.model.commitments.works[round_, seat].settled:
+                self._said("credit", self._settled(round_, seat))
+
+    def _settled(self, round_: Round, seat: Seat, later: int = 0) -> str:
+        return self.world.settle_work(round_, seat, self.world.own_epoch(round_) + later)
+
+    @rule(which=choices, moment=st.sampled_from(MOMENTS))
+    def vest(self, which: int, moment: int | None) -> None:
+        """Anybody asks for anybody's grant: now, or around the second of its term. Once it is over, it is unknown."""
+        names = list(self.world.earned)
+        pending = [name for name in names if not self.world.earned[name].ended] or names
+        self._vest(pending[which % len(pending)], moment)
+
+    def _vest(self, name: Digest, moment: int | None = None) -> None:
+        grant = self.world.earned[name]
+        if moment is not None:
+            self.world.at(max(self.world.now, grant.vests_at + moment))
+        left = grant.vests_at - self.world.now
+        said = self.world.release_grant(name)
+        self._said(grant.ended, said)
+        if said == "NotVested" and left == 1:
+            self.accepted.add("a second early")
+        if not said and not left:
+            self.accepted.add("in time")
+        assert self.world.release_grant(name) == (said or "GrantNotFound")
+
+    @rule(which=choices)
+    def mature(self, which: int) -> None:
+        """Shares are earned, and somebody asks for them a second early and in time."""
+        self.earn()
+        pending = [name for name, grant in self.world.earned.items() if grant.vests_at > self.world.now]
+        if pending:
+            name = pending[which % len(pending)]
+            self._vest(name, -1)
+            self._vest(name, 0)
+
+    @rule(a=people, b=people, convicted=st.booleans())
+    def judge(self, a: int, b: int, convicted: bool) -> None:
+        """A game about what somebody committed to: a conviction takes what is pending of its tenure, nothing else."""
+        tenure = self.world.tenures[self.owners[a]]
+        works = self.world.model.commitments.works
+        mine = [key for key in self.world.works if works[key].tenure == tenure and not works[key].settled]
+        if mine and not self.world.judge(*mine[-1], convicted, self.owners[b]) and convicted:
+            self.accepted.add("convict")
+
+    @rule(a=people, b=people)
+    def fall(self, a: int, b: int) -> None:
+        """Somebody lies in a round and loses the shares of others, which chance alone would hardly ever do in time."""
+        self.earn()
+        self.train()
+        tenure = self.world.tenures[self.owners[a]]
+        self.judge(a, b, True)
+        for name, grant in self.world.earned.items():
+            if grant.tenure == tenure and not grant.ended:
+                self._vest(name)
 
     @rule(payer=people, gateway=gateways, amount=amounts)
     def pay_in(self, payer: int, gateway: int, amount: int) -> None:
@@ -167,6 +255,7 @@ class GovernanceMachine(RuleBasedStateMachine):
             return
         self.world.check_votes()
         self.world.check_earnings()
+        self.world.check_grants()
         self.nobody_votes_twice()
 
     def nobody_votes_twice(self) -> None:

@@ -174,15 +174,8 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         number, duties = self.epoch, self.run.duties
         seed, secret = duties.epochs[-1].seed, self.secret(ticket)
         assert seed is not None
-        named = [DrawnDuty(DutyKind.WORK, r, seat) for r, seat in self.works]
-        named += [DrawnDuty(DutyKind.REAUDIT, attestation=name) for name in duties.attestations.attestations]
-        named += [
-            DrawnDuty(DutyKind.MISSED, r, seat, missed=Missed(DutyKind.WORK, number - 1, TicketId(by), number - 1))
-            for r, seat in self.works
-            for by in self.chains
-        ]
         found: dict[Digest, tuple[int, DrawnDuty]] = {}
-        for duty in named:
+        for duty in self.named_duties():
             try:
                 target = duties._target_of(number, TicketId(ticket), duty, self.now)
             except RejectedError:
@@ -194,6 +187,18 @@ class MoneyWorld(MoneyCalls, RoundWorld):
                 found.setdefault(name, (draws.rank_of(drawn, target.threshold), duty))
         ranked = sorted(found.values(), key=lambda pair: pair[0])
         return [duty for _, duty in ranked][: self.charter.economics.capacity]
+
+    def named_duties(self) -> list[DrawnDuty]:
+        """All that might be drawn in the newest epoch."""
+        number = self.epoch
+        named = [DrawnDuty(DutyKind.WORK, r, seat) for r, seat in self.works]
+        named += [DrawnDuty(DutyKind.REAUDIT, attestation=name) for name in self.run.duties.attestations.attestations]
+        named += [
+            DrawnDuty(DutyKind.MISSED, r, seat, missed=Missed(DutyKind.WORK, number - 1, TicketId(by), number - 1))
+            for r, seat in self.works
+            for by in self.chains
+        ]
+        return named
 
     def result(self, ticket: int, duty: DrawnDuty, lie: bool = False) -> DutyResult:
         """What a replay finds: the commitment, as it was made; or something else."""

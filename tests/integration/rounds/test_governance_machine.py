@@ -12,8 +12,9 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.harness.rounds.governance_machine import GovernanceMachine
 
 CALLS = {
-    *("transfer", "delegate", "propose", "vote", "queue", "execute", "cancel", "guardian", "PAUSE", "SUNSET", "PRICE"),
-    *("deposit", "ask", "refund", "redeem", "pay", "claim"),
+    *("transfer", "delegate", "propose", "vote", "queue", "execute", "withdraw", "guardian"),
+    *("PAUSE", "SUNSET", "PRICE", "deposit", "ask", "refund", "redeem", "pay", "claim"),
+    *("credit", "vest", "cancel", "convict", "a second early", "in time"),
 }
 
 
@@ -25,7 +26,7 @@ def test_a_governed_run_on_model_and_contracts_ends_alike() -> None:
         print(f"ASSAY_SEED={seed}")
         machine.TestCase.settings = settings(
             max_examples=int(os.environ.get("ASSAY_GOVERNANCE", "10")),
-            stateful_step_count=50,
+            stateful_step_count=40,
             deadline=None,
             database=None,
             suppress_health_check=list(HealthCheck),
