@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from assay.engine.compiler.capture import capture
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.products.freivalds import ProductWatch
-from assay.engine.runtime.triton import backend
+from assay.engine.runtime.triton import backend, triangles
 from assay.engine.runtime.triton import products as triton_products
 from assay.engine.runtime.triton.products import Blocks
 from assay.engine.runtime.triton.triangles import FINITE, NAN, ZEROS, Cut, Gap, Triangles, result, tells_signs
@@ -296,3 +296,73 @@ def test_a_dropped_score_that_is_no_number_makes_its_row_none(bad: float, monkey
     stock = state_root(Executor(program, variant=KernelVariant.STOCK).run([x]))
     assert [state_root(ours.run([x])) for _ in range(2)] == [stock, stock]
     assert {made["GAP"] for made in seen} == {int(Gap.FINITE)}
+
+
+def by_zeros(b: ProgramBuilder, scores: Ref, mask: Ref) -> Ref:
+    s = ScalarBuilder([DType.F32, DType.F32])
+    return b.map(s.build(s.mul(s.operand(0), s.operand(1))), [scores, mask], (T, T))
+
+
+def chained(
+    make: Callable[[ProgramBuilder, Ref], Ref], drop: Callable[[ProgramBuilder, Ref, Ref], Ref] = by_zeros
+) -> Gap:
+    """The gap of scores that are multiplied by a mask of zeros, of which `make` makes what is read."""
+    b = ProgramBuilder([[TensorSpec(DType.F32, (T, 8))]])
+    x = b.input(0, 0)
+    e = b.rowexp(x, 1)
+    scores = b.dot(x.unsqueeze(1), x.unsqueeze(0), e.unsqueeze(1), e.unsqueeze(0), (T, T), (8,), 14, 14)
+    mask = b.const(TensorSpec(DType.F32, (T, T)), torch.ones(T, T).tril().numpy().tobytes())
+    end = make(b, drop(b, scores, mask))
+    found = Triangles(b.build([[end]]))
+    return next(found.gap(k) for k, node in enumerate(found._program.nodes) if isinstance(node, Dot))
+
+
+def summed(b: ProgramBuilder, x: Ref) -> Ref:
+    return b.sum(x, 1, b.rowexp(x, 1))
+
+
+def test_a_pattern_as_a_number_is_no_zero():
+    """Attack: the word of -0 in an i64 is 2^31, by the sign of a score that would have been left out."""
+
+    def as_number(b: ProgramBuilder, scores: Ref, mask: Ref) -> Ref:
+        s = ScalarBuilder([DType.F32, DType.F32])
+        bits = s.apply(Op.I32_TO_I64, s.apply(Op.F32_BITS, s.mul(s.operand(0), s.operand(1))))
+        return b.map(s.build(s.apply(Op.I64_SUB, s.apply(Op.I64_SUB, bits, bits), bits)), [scores, mask], (T, T))
+
+    s = ScalarBuilder([DType.I64])
+    to_float = s.build(s.apply(Op.I64_TO_F32, s.operand(0)))
+    assert chained(summed) is Gap.FINITE
+    assert chained(lambda b, x: summed(b, b.map(to_float, [x], (T, T))), as_number) is Gap.NONE
+
+
+@pytest.mark.parametrize("reads_of_each", [1, 8])
+def test_long_chains_of_maps_are_looked_at_once(reads_of_each: int):
+    """Attack: a stranger's program that takes whoever runs it for ever, or out of its stack."""
+    s = ScalarBuilder([DType.F32] * reads_of_each)
+    total = s.operand(0)
+    for k in range(1, reads_of_each):
+        total = s.add(total, s.operand(k))
+    code = s.build(s.mul(total, s.f32(0.5)))
+
+    def make(b: ProgramBuilder, x: Ref) -> Ref:
+        for _ in range(1_500 // reads_of_each):
+            x = b.map(code, [x] * reads_of_each, (T, T))
+        return summed(b, x)
+
+    assert chained(make) is Gap.FINITE
+
+
+def test_cases_are_counted_before_they_are_made():
+    """Attack: eight operands of 64 words each, which no memory holds."""
+    s = ScalarBuilder([DType.F32] * 8)
+    total = s.operand(0)
+    for k in range(1, 8):
+        total = s.add(total, s.operand(k))
+    assert result(s.build(total), [frozenset(range(64))] * 8) is None
+
+
+def test_whatever_a_program_holds_only_so_much_of_it_is_looked_at(monkeypatch: pytest.MonkeyPatch):
+    _, program = step_of(masked)
+    monkeypatch.setattr(triangles, "_MOST_LOOKS", 0)
+    found = Triangles(program)
+    assert {found.gap(k) for k, node in enumerate(program.nodes) if isinstance(node, Dot)} == {Gap.NONE}

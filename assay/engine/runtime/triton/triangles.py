@@ -39,6 +39,12 @@ FINITE: Final = -1 << 70
 _MOST = 64
 """Cases that are kept apart."""
 
+_MOST_LOOKS = 200_000
+"""Instructions of one program that are looked at, each in one case: some seconds. GPT-2 small's step takes 2,400."""
+
+_MOST_SIZES = 4
+"""Of squares in one program, the largest."""
+
 
 class Gap(IntEnum):
     """Why a product need not be computed above the diagonal; equal to GAP in `kernels.product`."""
@@ -75,8 +81,9 @@ class Triangles:
         self._program = program
         self.known: dict[int, Triangle] = {}
         """Nodes of which few words are possible above the diagonal."""
+        self._left = _MOST_LOOKS
         sizes = {node.spec.dims[-1] for node in program.nodes if isinstance(node, Const) and _is_square(node.spec.dims)}
-        for size in sorted(sizes):
+        for size in sorted(sizes)[-_MOST_SIZES:]:
             for k, node in enumerate(program.nodes):
                 found = self._words(k, size) if node.spec.numel and node.spec.numel % size**2 == 0 else None
                 if found is not None:
@@ -89,7 +96,8 @@ class Triangles:
     def cut(self, node: int, offset: int, strides: Sequence[int], rows: int, terms: int) -> Cut:
         """Which terms of a product's operand are nothing. strides: of the batch's two dims, the rows, the terms."""
         known = self.known.get(node)
-        if known is None or not known.words <= NOTHING or rows != known.size or terms != known.size:
+        is_f32 = self._program.specs[node].dtype is DType.F32
+        if known is None or not is_f32 or not known.words <= NOTHING or (rows, terms) != (known.size, known.size):
             return Cut.NONE
         if any(n % known.size**2 for n in (offset, *strides[:2])):
             return Cut.NONE
@@ -118,22 +126,46 @@ class Triangles:
         if not isinstance(node, Map) or not self._is_alike(j, k, size):
             return False
         own = [frozenset({FINITE}) if o.node == k else self._operand(o, node.spec.dims, size) for o in node.operands]
-        ends = [result(self._code(node), [{word} for word in case]) for case in product(*(w or (None,) for w in own))]
-        if any(end is None or not (len(end) == 1 or end <= ZEROS) for end in ends):
+        code = self._code(node)
+        if not self._may_look(code, own):
             return False
-        return all(len(end) == 1 for end in ends if end) or all(
-            self._ignores_sign(i, j, size) for i in self._readers[j]
-        )
+        ends = [result(code, [{word} for word in case]) for case in product(*(w or (None,) for w in own))]
+        # Of an i64 the word of -0 is a number.
+        zeros = ZEROS if node.spec.dtype is DType.F32 else frozenset[int]()
+        if any(end is None or not (len(end) == 1 or end <= zeros) for end in ends):
+            return False
+        return all(len(end) == 1 for end in ends if end) or self._is_unsigned(j, size)
 
-    def _ignores_sign(self, i: int, j: int, size: int) -> bool:
-        """Whether nobody who reads node i can tell which sign a zero of node j had."""
-        node = self._program.nodes[i]
-        if isinstance(node, RowExp | Max | Sum | Dot) or self._is_blind(i, j, size):
-            return True
-        if not isinstance(node, Map):
-            return False
-        tells = tells_signs(self._code(node), [o.node == j for o in node.operands])
-        return tells is False or (tells is None and all(self._ignores_sign(h, i, size) for h in self._readers[i]))
+    def _is_unsigned(self, j: int, size: int) -> bool:
+        """Whether nobody can tell which sign a zero of node j has, who reads it or what is made of it."""
+        seen, left = {j}, [j]
+        while left:
+            of = left.pop()
+            for i in set(self._readers[of]):
+                node = self._program.nodes[i]
+                if isinstance(node, RowExp | Max | Sum | Dot) or self._is_blind(i, of, size):
+                    continue
+                if not isinstance(node, Map) or node.spec.dtype is not DType.F32:
+                    return False
+                code = self._code(node)
+                if not self._may_look(code, ()):
+                    return False
+                tells = tells_signs(code, [o.node == of for o in node.operands])
+                if tells:
+                    return False
+                if tells is None and i not in seen:
+                    seen.add(i)
+                    left.append(i)
+        return True
+
+    def _may_look(self, code: ScalarProgram, given: Sequence[Few | None]) -> bool:
+        """Whether a program's cases are few, and not too much was looked at; then it counts as looked at.
+
+        Attack: a program that somebody posts so that whoever runs it looks for ever.
+        """
+        cases = prod(len(words) for words in given if words)
+        self._left -= (len(code.instructions) + 1) * cases if cases <= _MOST else 0
+        return cases <= _MOST and self._left >= 0
 
     def _is_alike(self, j: int, k: int, size: int) -> bool:
         """Whether map j reads node k at its own elements alone."""
@@ -152,9 +184,13 @@ class Triangles:
             return self._of_constant(node, size)
         if not isinstance(node, Map) or node.spec.dtype.is_storage:
             return None
-        code, given = self._code(node), [self._operand(o, node.spec.dims, size) for o in node.operands]
+        given = [self._operand(o, node.spec.dims, size) for o in node.operands]
+        if all(words is None for words in given):
+            return None
+        code = self._code(node)
         # What is stored in a narrower type is another word.
-        return None if all(w is None for w in given) or code.result_type is not node.spec.dtype else result(code, given)
+        is_looked_at = code.result_type is node.spec.dtype and self._may_look(code, given)
+        return result(code, given) if is_looked_at else None
 
     def _of_constant(self, node: Const, size: int) -> Few | None:
         dtype, data = node.spec.dtype, self._program.consts.get(node.root, b"")
@@ -182,6 +218,8 @@ def result(code: ScalarProgram, given: Sequence[Collection[int | None] | None]) 
     Every case is run by itself, with a word in every register, or FINITE, or None for any word: registers of one case
     belong together, as a difference that is NaN and what is made of it do.
     """
+    if prod(len(words) for words in given if words) > _MOST:
+        return None
     cases: list[list[int | None]] = [list(case) for case in product(*(w or (None,) for w in given))]
     for i in code.instructions:
         cases = [[*case, word] for case in cases for word in _step(i, case)]
