@@ -57,7 +57,7 @@ def copy_tree(into: Path) -> None:
 
 
 def link_packages(into: Path) -> None:
-    """The installed packages. Contracts among them are copied: forge would compile all anew that imports from elsewhere."""
+    """The installed packages. Contracts are copied: forge compiles all anew that imports from another place."""
     into.mkdir()
     for package in (ROOT / "node_modules").iterdir():
         if package.name == CONTRACTS:
