@@ -21,8 +21,8 @@ abstract contract AnswerBench is Handler {
     uint256 public constant GATEWAYS = 3;
     uint256 public constant PEOPLE = 5; // these, and two who only read
     uint256 public constant MODELS = 2;
-    uint256 public constant BOND = 20_001; // wei of a gateway
-    uint256 public constant BOUNTY = 10_000; // wei of it for the first winner, less what other games have advanced
+    uint256 public constant BOND = 6_001; // wei of a gateway; half of its bounty answers for one refund
+    uint256 public constant BOUNTY = 3_000; // wei of it for the first winner, less what other games have advanced
     uint256 public constant STAKE = 178_000; // wei of a challenger in a game
     uint256 public constant DEPOSIT = 50; // wei
     uint256 public constant WEALTH = 12 * STAKE;

@@ -164,14 +164,15 @@ contract GatewaysHandler is AnswerBench {
         if (may) (c.done, pending, burned) = (true, pending - 1, burned + DEPOSIT);
     }
 
-    /// @notice An accusation in its order, which chance alone would hardly ever make in time.
+    /// @notice An accusation in its order, answered once or not, which chance alone would hardly ever make in time.
     function sue(uint256 by, uint256 seed, uint256 text, uint256 which, uint256 place) external {
         bond(seed);
-        pledge(seed, which, 8 + (2 days - 2 days % 8));
+        pledge(seed, which, 3 days + 1);
         commit(by, seed, text, which, place);
         _pass(REORG, 2);
         accuse(seed, text, which, place, 7);
         reveal(_committed.length - 1, by);
+        if (by % 2 == 0 && _open.length != 0) _post(_open[_open.length - 1], by);
     }
 
     function post(uint256 seed) external {
