@@ -44,7 +44,7 @@ contract GatewaysInvariants is Invariants {
         }
     }
 
-    function invariant_what_was_shown_stays_and_a_bond_stands_behind_it_until_its_window_is_over() public view {
+    function invariant_a_bond_answers_for_what_was_shown_until_its_window_is_over() public view {
         for (uint256 i = 0; i < _h.claims(); ++i) {
             (GatewaysHandler.ShownAnswer memory first, ClaimView memory view_, bytes32 seen) = _h.shown(i);
             assertEq(seen, first.seen, "a claim is written once");

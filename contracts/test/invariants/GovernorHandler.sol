@@ -190,6 +190,8 @@ contract GovernorHandler is VotesBench {
         for (uint256 i = 0; i < OWNERS; ++i) {
             vote(i, before, chance % 4 == 0 ? seed >> (8 * i) : 1);
         }
+        // More shares than there were at the snapshot change no quorum.
+        if (chance % 3 == 1) vest(seed, 4 ether - 1);
         _pass(chance % 11 == 0 ? PERIOD + GRACE : PERIOD - 1);
         queue(seed, before);
         _pass(1);

@@ -34,7 +34,7 @@ contract GovernorInvariants is Invariants {
         if (_h.executions() == 0) assertFalse(_governor.isSunset() || _h.votedUntil() != 0, "nothing was decided");
     }
 
-    function invariant_a_proposal_stands_where_its_votes_have_brought_it_and_nobody_votes_twice() public view {
+    function invariant_a_proposal_stands_where_its_votes_brought_it_and_nobody_votes_twice() public view {
         uint256 executed;
         for (uint256 i = 0; i < _h.proposals(); ++i) {
             (uint256 id, GovernorHandler.ProposedCall memory p) = _h.proposal(i);
