@@ -196,16 +196,21 @@ class GovernanceMachine(RuleBasedStateMachine):
         if mine and not self.world.judge(*mine[-1], convicted, self.owners[b]) and convicted:
             self.accepted.add("convict")
 
-    @rule(a=people, b=people)
-    def fall(self, a: int, b: int) -> None:
-        """Somebody lies in a round and loses the shares of others, which chance alone would hardly ever do in time."""
+    @rule(a=people, b=people, moment=st.sampled_from(MOMENTS))
+    def fall(self, a: int, b: int, moment: int | None) -> None:
+        """Somebody lies in a round and loses the shares of others, unless they vest by then.
+
+        Chance alone would hardly ever convict in time.
+        """
         self.earn()
         self.train()
         tenure = self.world.tenures[self.owners[a]]
+        mine = [name for name, grant in self.world.earned.items() if grant.tenure == tenure and not grant.ended]
+        if mine and moment is not None:
+            self.world.at(max(self.world.now, self.world.earned[mine[-1]].vests_at + moment))
         self.judge(a, b, True)
-        for name, grant in self.world.earned.items():
-            if grant.tenure == tenure and not grant.ended:
-                self._vest(name)
+        for name in mine:
+            self._vest(name)
 
     @rule(payer=people, gateway=gateways, amount=amounts)
     def pay_in(self, payer: int, gateway: int, amount: int) -> None:

@@ -37,3 +37,31 @@ def test_a_governed_run_on_model_and_contracts_ends_alike() -> None:
         if machine.accepted >= CALLS:
             return
     raise AssertionError(f"never accepted: {CALLS - machine.accepted}")
+
+
+def test_rules_about_shares_are_kept_in_a_fixed_order() -> None:
+    """The machine's own rules without chance, so that each of its checks is known to be reached."""
+    machine = type("Machine", (GovernanceMachine,), {"accepted": set()})()
+    try:
+        machine.begin()
+        machine.alike()
+        machine.mature(0)
+        machine.alike()
+        assert machine.accepted >= {"credit", "vest", "a second early", "in time"} and "cancel" not in machine.accepted
+        for a, moment, ended in ((0, None, "cancel"), (1, -1, "cancel"), (2, 0, "vest"), (3, 1, "vest")):
+            before = machine.world.ended_shares[ended]
+            machine.fall(a, (a + 1) % 4, moment)
+            machine.alike()
+            # All that the other seats earned is pending still, or vests as before.
+            assert machine.world.ended_shares[ended] > before, (a, moment)
+        assert machine.accepted >= {"convict", "cancel"}
+        for which in range(3):
+            machine.credit_finding(which)
+            machine.vest(which, None)
+            machine.transfer(which, which + 1, 1)
+            machine.alike()
+        machine.train()
+        machine.judge(0, 1, False)
+        machine.alike()
+    finally:
+        machine.teardown()
