@@ -35,6 +35,8 @@ labels, gateways = st.sampled_from(["", "again"]), st.integers(0, 1)
 choices = st.integers(0, 2**16)
 MOMENTS = [None, -1, 0, 1]
 """Seconds after a grant's term; None: whenever it is."""
+TICKETS = DEMOCRATIC.launch.tickets
+"""As many as a run needs to be opened; it has one more."""
 amounts = st.sampled_from([0, 1, 10**6, ETHER, 7 * ETHER])
 
 
@@ -211,6 +213,28 @@ class GovernanceMachine(RuleBasedStateMachine):
         self.judge(a, b, True)
         for name in mine:
             self._vest(name)
+
+    @rule(b=people, which=choices)
+    def expose(self, b: int, which: int) -> None:
+        """A ticket, one in a run, attests falsely after it earned shares, and loses them."""
+        world = self.world
+        self.earn()
+        for name in sorted(world.run.duties.attestations.attestations.keys() - world.run.payments.findings):
+            self._said("credit", world.settle_duty(name))
+        self.train()
+        world.audit(2)
+        fresh = {name: made.ticket for name, made in world.run.duties.attestations.attestations.items()}
+        fresh = {name: ticket for name, ticket in fresh.items() if name not in world.run.payments.findings}
+        if not fresh or len(world.chains) <= TICKETS:
+            return
+        name = sorted(fresh)[which % len(fresh)]
+        mine = [name_ for name_, grant in world.earned.items() if grant.ticket == fresh[name] and not grant.ended]
+        if world.judge_finding(name, True, self.owners[b]):
+            return
+        for grant in mine:
+            self._vest(grant)
+            if world.earned[grant].ended == "cancel":
+                self.accepted.add("cancel a finding")
 
     @rule(payer=people, gateway=gateways, amount=amounts)
     def pay_in(self, payer: int, gateway: int, amount: int) -> None:

@@ -19,6 +19,7 @@ from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Digest, Round, Seat
+from tests.harness.rounds.duty_rows import finding_tuple
 from tests.harness.rounds.governed_money import EarningWorld
 from tests.harness.rounds.governed_world import DEMOCRATIC
 from tests.harness.rounds.samples import work_ref
@@ -48,8 +49,8 @@ class GrantingWorld(EarningWorld):
         self.earned: dict[Digest, EarnedShares] = {}
         self.ended_shares: Counter[str] = Counter()
         """Shares that were credited, and how they ended, in wei."""
-        self.convicted: dict[int, int] = {}
-        """When tenures were."""
+        self.convicted: dict[tuple[int, int], int] = {}
+        """When tenures and tickets were, by (tenure, 0) and (0, ticket)."""
         self.changed: set[Digest] = set()
         """Grants that were credited or ended since they were last looked at."""
 
@@ -92,7 +93,7 @@ class GrantingWorld(EarningWorld):
             work = self.model.commitments.works[Round(round_), Seat(seat)]
             holder = self.model.tenures.tenures[work.tenure].holder
             amount = self.works[Round(round_), Seat(seat)].units * self.charter.economics.shares_per_unit
-            if work.tenure not in self.convicted:
+            if (work.tenure, 0) not in self.convicted:
                 self._credited(work_grant(Round(round_), Seat(seat)), holder, work.tenure, 0, amount)
         return said
 
@@ -101,7 +102,8 @@ class GrantingWorld(EarningWorld):
         if not said:
             ticket = self.run.duties.attestations.attestations[name].ticket
             owner = self.run.tickets.tickets[TicketId(ticket)].owner
-            self._credited(name, owner, 0, ticket, self.charter.economics.shares_per_duty)
+            if (0, ticket) not in self.convicted:
+                self._credited(name, owner, 0, ticket, self.charter.economics.shares_per_duty)
         return said
 
     def _credited(self, name: Digest, owner: Address, tenure: int, ticket: int, amount: int) -> None:
@@ -113,7 +115,7 @@ class GrantingWorld(EarningWorld):
 
     def release_grant(self, name: Digest) -> str:
         grant = self.earned.get(name)
-        convicted_at = self.convicted.get(grant.tenure, 0) if grant else 0
+        convicted_at = self.convicted.get((grant.tenure, grant.ticket), 0) if grant else 0
         if grant is None or grant.ended:
             wanted = "GrantNotFound"
         elif 0 < convicted_at < grant.vests_at:
@@ -155,11 +157,28 @@ class GrantingWorld(EarningWorld):
             self.end_verdict(ref, convicted, False, who)
         return said
 
+    def judge_finding(self, name: Digest, convicted: bool, who: Address) -> str:
+        """The same about the update that a finding says."""
+        books = self.run.duties.attestations
+        finding, made = books.findings[name], books.attestations[name]
+        prepare = lambda: books.prepare(name, finding, made.keys)  # noqa: E731
+        assert self.do(prepare, "Attestations", "prepare", name, finding_tuple(finding), made.keys) == ""
+        ref = (int(ClaimKind.ATTESTATION), made.round, made.seat, made.keys, bytes(20), name)
+        said = self.open_verdict(ref, who)
+        if not said:
+            self.end_verdict(ref, convicted, False, who)
+        return said
+
     def end_verdict(self, ref: tuple[Any, ...], convicted: bool, to_pot: bool, who: Address) -> None:
         super().end_verdict(ref, convicted, to_pot, who)
-        if convicted:
-            _, round_, seat, *_ = ref
-            self.convicted.setdefault(self.model.commitments.works[round_, seat].tenure, self.now)
+        kind, round_, seat, _, _, name = ref
+        if convicted and kind == ClaimKind.ATTESTATION:
+            ticket = self.run.duties.attestations.attestations[name].ticket
+            self.convicted.setdefault((0, ticket), self.now)
+            # Nobody hears of it again.
+            self.chains.pop(ticket, None)
+        elif convicted:
+            self.convicted.setdefault((self.model.commitments.works[round_, seat].tenure, 0), self.now)
 
     # --- what must be the same
 

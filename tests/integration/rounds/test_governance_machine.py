@@ -55,6 +55,9 @@ def test_rules_about_shares_are_kept_in_a_fixed_order() -> None:
             # All that the other seats earned is pending still, or vests as before.
             assert machine.world.ended_shares[ended] > before, (a, moment)
         assert machine.accepted >= {"convict", "cancel"}
+        machine.expose(0, 0)
+        machine.alike()
+        assert "cancel a finding" in machine.accepted
         for which in range(3):
             machine.credit_finding(which)
             machine.vest(which, None)
