@@ -30,9 +30,8 @@ SLOW_S: Final = 0.01
 class FaultyBackend:
     """The folder of a store, as one actor reaches it: `mode` says how it fails now, None that it does not."""
 
-    def __init__(self, folder: Folder, rng: Random, waited: Callable[[float], None] = lambda _: None) -> None:
-        """waited: told the seconds that a call hung, which pass for its caller while chain time stands still."""
-        self._folder, self._rng, self._waited = folder, rng, waited
+    def __init__(self, folder: Folder, rng: Random) -> None:
+        self._folder, self._rng = folder, rng
         self.mode: str | None = None
         self.failed = 0
 
@@ -75,7 +74,6 @@ class FaultyBackend:
             case "hangs":
                 self.failed += 1
                 time.sleep(min(seconds, CALL_S))
-                self._waited(min(seconds, CALL_S))
                 raise TimeoutError("no answer")
             case "slow":
                 self.failed += 1
@@ -140,10 +138,6 @@ class SkewedClock:
     def __call__(self) -> float:
         return self.now() * self.rate + self.leapt
 
-    def wait(self, seconds: float) -> None:
-        """Seconds pass for its owner."""
-        self.leapt += seconds
-
 
 class Surroundings:
     """One actor's own store, node and clock."""
@@ -152,12 +146,15 @@ class Surroundings:
         """`url` is the real node's, `folder` the real store's, `now` chain time."""
         self.rng = rng
         self.clock = SkewedClock(now, rate=rng.choice((0.5, 1.0, 1.0, 2.0)))
-        self.backend = FaultyBackend(folder, rng, self.clock.wait)
+        self.backend = FaultyBackend(folder, rng)
         self.store = BlobStore(self.backend, "the store", StorePace(call_s=CALL_S), clock=self.clock)
         self.node = ProviderNode(url)
         self.chain = Chain(self.node.url, retry_for_s=0.2, timeout_s=NODE_S, receipt_for_s=NODE_S)
         self.ends_at: float | None = None
         """Chain time at which the store works again."""
+        self.outages: list[tuple[float, float]] = []
+        """When it did not, in chain time."""
+        self._struck_at = 0.0
         self.counts: dict[str, int] = {}
 
     def strike(self) -> None:
@@ -165,7 +162,8 @@ class Surroundings:
         kind = self.rng.choice(("store", "node", "node", "clock"))
         if kind == "store":
             self.backend.mode = self.rng.choice(STORE_FAULTS)
-            self.ends_at = self.clock.now() + self.rng.choice((1, 20, 60))
+            self._struck_at = self.clock.now()
+            self.ends_at = self._struck_at + self.rng.choice((1, 20, 60))
             self._count(f"store {self.backend.mode}")
         elif kind == "node":
             name = self.rng.choice(sorted(NODE_FAULTS))
@@ -180,6 +178,7 @@ class Surroundings:
         """What has passed by a chain time is over."""
         if self.ends_at is not None and now >= self.ends_at:
             self.backend.mode, self.ends_at = None, None
+            self.outages.append((self._struck_at, now))
 
     def close(self) -> None:
         """Ends the proxy."""

@@ -347,6 +347,22 @@ def _everybody(soaked: SoakedRun) -> dict[str, tuple[Address, int]]:
     return {name: (there | soaked.departed)[name] for name in (*soaked.around, *soaked.liars)}
 
 
+def missed_by(soaked: SoakedRun, name: str) -> dict[Round, bool]:
+    """The rounds in which an honest solver has no work, and whether its store failed while others closed the round.
+
+    Who is not there when a round closes earns nothing in it, and loses nothing: two of three seats close one 30 s after
+    the second (`grace`), and a store is dark for a minute.
+    """
+    view, who = soaked.made.view, soaked.made.address(name)
+    tenures, outages = view.books.tenures.tenures, soaked.around[name].outages
+    worked = {work.round for work in view.state.works.values() if tenures[work.tenure].holder == who}
+    found = {}
+    for number, state in enumerate(view.books.commitments.rounds):
+        if number not in worked:
+            found[Round(number)] = any(start <= state.mask_at and state.t0 <= end for start, end in outages)
+    return found
+
+
 def outcomes(soaked: SoakedRun) -> list[SoakOutcome]:
     """How everybody came out of the run, liars too; nothing of theirs is locked any more."""
     made, view = soaked.made, soaked.made.view
