@@ -118,9 +118,7 @@ def test_a_causal_step_has_the_bits_of_stock_torch(mask: Any, most_splits: int, 
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.parametrize(
-    ("mask", "bad"), [(masked, float("inf")), (added, float("nan")), (masked, 2.0**127), (added, 0.0)]
-)
+@pytest.mark.parametrize(("mask", "bad"), [(masked, float("inf")), (added, 2.0**127)])
 def test_numbers_that_are_none_reach_whoever_they_would(mask: Any, bad: float, monkeypatch: pytest.MonkeyPatch):
     """An embedding that no scores are finite of: where they are dropped, and where a gradient is not."""
     small_blocks(monkeypatch)
