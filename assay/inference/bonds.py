@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from assay.protocol.program.trace import Trace
     from assay_ledger.keys.keystore import ActorKeys
 
-ALL_AGAIN_S: Final = 300.0
-"""Between looks at every game there ever was; windows are longer."""
-
 LOOKED_UP_S: Final = 30.0
 """A conviction is seen so much later by who pays: a few answers."""
 
@@ -149,6 +146,12 @@ def accusing_time(gates: AnswerGates) -> int:
 
 def check_covered(gates: AnswerGates, signed: SignedStatement) -> int:
     """Until when a statement can be presented, in seconds of chain time. Raises NotCovered."""
+    check_presentable(gates, signed)
+    return check_pledged(gates, signed.signer, signed.statement.model)
+
+
+def check_presentable(gates: AnswerGates, signed: SignedStatement) -> None:
+    """That a statement is of the run and program that gateways here answer for; asks no node. Raises NotCovered."""
     said, run = signed.statement, gates.run
     if (said.chain_id, said.run) != (run.chain.chain_id, run.address):
         raise NotCovered("The statement is of another run, or of none.")
@@ -156,7 +159,6 @@ def check_covered(gates: AnswerGates, signed: SignedStatement) -> int:
         raise NotCovered("The statement names another forward program than the gateways here answer for.")
     if (tokens := len(said.prompt) + len(said.answer)) > MAX_TOKENS:
         raise NotCovered(f"Prompt and answer have {tokens} tokens; {MAX_TOKENS} can be presented.")
-    return check_pledged(gates, signed.signer, said.model)
 
 
 def check_pledged(gates: AnswerGates, gateway: Address, model: Digest) -> int:
@@ -189,13 +191,20 @@ class CoverWatch:
         """Before anything is signed for it; the chain is asked every LOOKED_UP_S seconds. Raises NotCovered, and what
         a node that does not answer raises: nobody pays for what nobody may answer for."""
         if self._clock() - self._looked_at >= LOOKED_UP_S:
-            self.until = check_pledged(self._gates, self._gateway, self._model)
+            try:
+                self.until = check_pledged(self._gates, self._gateway, self._model)
+            except Web3Exception as error:
+                text = f"The node did not answer as expected ({type(error).__name__})."
+                raise UnavailableError(text, code="RpcError") from None
             self._looked_at = self._clock()
 
     def why_not(self, signed: SignedStatement) -> str:
-        """Why no bond answers for an answer; empty where one does."""
+        """Why no bond answers for an answer; empty where one does.
+
+        No node is asked: the answer is paid for, and one that fails then must not cost its reader both.
+        """
         try:
-            check_covered(self._gates, signed)
+            check_presentable(self._gates, signed)
         except NotCovered as error:
             return error.message
         return ""
@@ -210,10 +219,10 @@ class AnswerGames:
         model: LanguageModel,
         keys: ActorKeys,
         trace_of: TraceOf = honest_trace,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.gates, self.model, self.keys, self._clock = gates, model, keys, clock
-        self._passed, self._all_at = set[int](), clock()
+        self.gates, self.model, self.keys = gates, model, keys
+        self._passed: dict[int, int] = {}
+        """Games that are over or another's, and since which chain time they were seen to be."""
         self._chain, self._trace_of = gates.run.chain, trace_of
         arity = gates.run.charter.clocks.arity
         self._player = GamePlayer(gates.games, keys.account, arity, self._trace)
@@ -286,21 +295,19 @@ class AnswerGames:
         """The games of this account that are not over, by number.
 
         Attack: a thousand games of strangers against each other, so that looking at all takes longer than a move may.
-        What is over, or somebody else's, is not looked at again but every ALL_AGAIN_S seconds: a reorganization may
-        give its number to another.
+        What is over, or somebody else's, is not looked at again once that was so for as long as the chain may be
+        reorganized: before, its number may still become another's.
         """
-        count = self.gates.games.count()
-        if self._clock() - self._all_at >= ALL_AGAIN_S:
-            self._passed.clear()
-            self._all_at = self._clock()
+        now, depth = self._chain.head().timestamp, self.gates.run.charter.chain.reorg_depth
         found = list[Game]()
-        for number in range(1, count + 1):
-            if number in self._passed:
+        for number in range(1, self.gates.games.count() + 1):
+            if now - self._passed.get(number, now) > depth:
                 continue
             game = self.gates.games.game(number)
             if game.state.is_over or game.side_of(self.keys.address) is Side.NONE:
-                self._passed.add(number)
+                self._passed.setdefault(number, now)
             else:
+                self._passed.pop(number, None)
                 found.append(game)
         return found
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from eth_account.signers.local import LocalAccount
 
-from assay.inference.bonds import ALL_AGAIN_S, LOOKED_UP_S, AnswerGames, CoverWatch, NotCovered
+from assay.inference.bonds import LOOKED_UP_S, AnswerGames, CoverWatch, NotCovered
 from assay.inference.generate import generate
 from assay.inference.lies import catch_liar, claimed_trace, false_statement
 from assay.inference.rows import WindowRows
@@ -223,21 +223,33 @@ def test_an_honest_gateway_defends_itself_by_command_and_leaves(paid: PaidRun, b
 def test_games_that_are_over_or_of_others_are_looked_at_once(
     paid: PaidRun, bonds: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seconds, gates, looked = [0.0], gates_at(paid, bonds), list[int]()
+    gates, looked, strangers, now = gates_at(paid, bonds), list[int](), {2}, [1000]
+    depth = paid.run.charter.chain.reorg_depth
 
     def look(number: int) -> Any:
         """The first is over, the second somebody else's, the third goes on."""
         looked.append(number)
-        side = Side.NONE if number == 2 else Side.DEFENDER
+        side = Side.NONE if number in strangers else Side.DEFENDER
         return SimpleNamespace(state=SimpleNamespace(is_over=number == 1), side_of=lambda _: side)
 
     monkeypatch.setattr(gates.games, "count", lambda: 3)
     monkeypatch.setattr(gates.games, "game", look)
-    games = AnswerGames(gates, MODEL, ActorKeys("gate", paid.keys[2]), clock=lambda: seconds[0])
-    for now, wanted in ((0.0, [1, 2, 3]), (1.0, [3]), (ALL_AGAIN_S - 1, [3]), (ALL_AGAIN_S, [1, 2, 3])):
-        seconds[0] = now
+    games = AnswerGames(gates, MODEL, ActorKeys("gate", paid.keys[2]))
+    monkeypatch.setattr(games, "_chain", SimpleNamespace(head=lambda: SimpleNamespace(timestamp=now[0])))
+
+    def own(at: int) -> int:
+        now[0] = at
         looked.clear()
-        assert len(games.own()) == 1 and looked == wanted
+        return len(games.own())
+
+    assert own(1000) == 1 and looked == [1, 2, 3]
+    # A reorganization gives its number to a game against this gateway, in the last second in which one may.
+    strangers.clear()
+    assert own(1000 + depth) == 2 and looked == [1, 2, 3]
+    strangers.add(2)
+    assert own(1001 + depth) == 1 and looked == [2, 3], "the first was over for longer"
+    assert own(1001 + 2 * depth) == 1 and looked == [2, 3]
+    assert own(1002 + 2 * depth) == 1 and looked == [3]
 
 
 def test_a_gateway_of_no_run_pledges_nothing(paid: PaidRun, bonds: str) -> None:
