@@ -16,20 +16,13 @@ from tests.harness.soak.soaked_run import HONEST_AUDITORS, HONEST_SOLVERS, Soake
 
 
 def check_nobody_honest_lost(soaked: SoakedRun, rounds: int) -> None:
-    """Every round of everybody honest was counted and paid, unless its own store failed while others closed it; nobody
-    honest was fined or convicted, and whoever lied was.
-    """
+    """Every round of everybody honest was counted and paid, and whoever lied was convicted."""
     charter = soaked.made.run.charter
     e, found = charter.economics, {one.name: one for one in outcomes(soaked)}
     for name in HONEST_SOLVERS:
         one = found[name]
-        missed = missed_by(soaked, name)
-        assert all(missed.values()) and len(missed) <= rounds // 100, missed
-        assert (one.worked, one.fines, one.is_convicted) == (rounds - len(missed), 0, False)
-        # A merge that somebody's outage cost it is not paid, and costs nothing.
-        merges = (one.gained - one.worked * charter.price) // e.merge_pay
-        assert one.worked - rounds // 20 <= merges <= one.worked
-        assert one.gained == one.worked * charter.price + merges * e.merge_pay
+        assert (one.worked, one.fines, one.is_convicted) == (rounds, 0, False), missed_by(soaked, name)
+        assert one.gained == rounds * (charter.price + e.merge_pay)
     for name in HONEST_AUDITORS:
         one = found[name]
         # Which tickets are called is drawn: of few rounds one may audit nothing.
