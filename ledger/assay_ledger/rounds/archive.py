@@ -217,18 +217,33 @@ class Archive:
     def base(self, view: RunView, generation: int, compute: Compute, *, publish: bool = True) -> ListBytes:
         """Parameters and momentum of a generation: published, or merged again from the newest that is, and published.
 
-        Raises StoreUnreachable where the store does not answer, which says nothing about what it has; UnavailableError
-        where an update that counted is gone too, StateMismatch where the merge of what counted is not the root that has
-        the majority.
+        Where the store does not answer, from own copies alone: else one that hangs is asked for every generation there
+        ever was, one call's seconds each.
+
+        Raises StoreUnreachable where it does not and these are too few: that says nothing about what it has;
+        UnavailableError where an update that counted is gone too, StateMismatch where the merge of what counted is not
+        the root that has the majority.
         """
+        try:
+            return self._merged_base(view, generation, compute, publish=publish)
+        except StoreUnreachable as silent:
+            try:
+                with self.objects.own_copies_only():
+                    lists = self._merged_base(view, generation, compute, publish=False)
+            except UnavailableError:
+                raise silent from None
+        if publish:
+            self.publish_base(lists)
+        return lists
+
+    def _merged_base(self, view: RunView, generation: int, compute: Compute, *, publish: bool) -> ListBytes:
         missing: list[int] = []
         lists: ListBytes | None = None
         while lists is None:
             try:
                 lists = self.fetch_base(view, generation)
             except StoreUnreachable:
-                # Else a store that hangs is asked for every generation there ever was, one call's seconds each.
-                raise
+                raise  # what is not answered is not gone
             except UnavailableError:
                 if not generation:
                     raise

@@ -51,7 +51,7 @@ class Objects:
     def __init__(self, store: ArtifactStore, local_cache: LocalCache | None = None) -> None:
         self.store = store
         self.local_cache = local_cache
-        self._own_first = False
+        self._own_first = self._own_only = False
         self._told: Sequence[Callable[[], DigestMap]] = ()
         self._noted: dict[Digest, Digest] = {}
         self._cursors: dict[str, Digest] = {}
@@ -64,6 +64,16 @@ class Objects:
             yield
         finally:
             self._own_first = before
+
+    @contextmanager
+    def own_copies_only(self) -> Iterator[None]:
+        """In this block the store is asked for nothing: what lies here as no copy is missing."""
+        before, self._own_only = self._own_only, True
+        try:
+            with self.own_copies_first():
+                yield
+        finally:
+            self._own_only = before
 
     @contextmanager
     def told(self, sources: Sequence[Callable[[], DigestMap]]) -> Iterator[None]:
@@ -269,6 +279,8 @@ class Objects:
         """From the store; where that fails from the local cache, and then what is gone is put back for others."""
         if self._own_first and (copy := self._copy(name, max_bytes, fits)) is not None:
             return copy
+        if self._own_only:
+            raise ObjectMissing(f"{name} lies here as no copy.")
         try:
             data = self._ask(name, root, max_bytes, fits)
         except UnavailableError as error:

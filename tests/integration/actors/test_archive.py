@@ -25,6 +25,7 @@ from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.errors import StoreUnreachable
 from assay_ledger.store.folder import Folder
 from assay_ledger.store.interfaces import StorePace
+from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects, root_of_list
 from assay_ledger.store.packing import unpacked
 from assay_solver.cheats import FalseStep, FalseUpdate
@@ -125,20 +126,41 @@ def test_a_base_that_nobody_published_is_merged_again_and_published(run: RoundSt
     assert archive.base_roots(archive.fetch_base(view, 1)) == view.lists(1)
 
 
+def behind_faults(run: RoundStageRun, copies: Path) -> tuple[Archive, FaultyBackend]:
+    """Somebody whose store can fail, with copies of what it read."""
+    backend = FaultyBackend(Folder(run.folder / "store"), Random(1))
+    objects = Objects(BlobStore(backend, "the store", StorePace(call_s=0.1)), LocalCache(copies))
+    return Archive(run.run.charter, run.run.facts, objects, Publications(run.chain, objects)), backend
+
+
 @pytest.mark.parametrize("mode", ["dark", "hangs"])
 def test_a_store_that_does_not_answer_is_not_asked_for_older_bases(
-    run: RoundStageRun, mode: str, monkeypatch: pytest.MonkeyPatch
+    run: RoundStageRun, tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is not answered is not gone: a hung store cost a call's seconds for every generation of a long run."""
-    backend = FaultyBackend(Folder(run.folder / "store"), Random(1))
-    objects = Objects(BlobStore(backend, "the store", StorePace(call_s=0.1)))
-    archive = Archive(run.run.charter, run.run.facts, objects, Publications(run.chain, objects))
-    asked, fetch = list[int](), archive.fetch_base
-    monkeypatch.setattr(archive, "fetch_base", lambda view, k: (asked.append(k), fetch(view, k))[1])
+    archive, backend = behind_faults(run, tmp_path / "copies")
+    failed, fetch = list[tuple[int, int]](), archive.fetch_base
+    monkeypatch.setattr(archive, "fetch_base", lambda view, k: (failed.append((k, backend.failed)), fetch(view, k))[1])
     backend.mode = mode
     with pytest.raises(StoreUnreachable):
         archive.base(run.view, 2, COMPUTE)
-    assert asked == [2]
+    # The newest alone is asked for; then its copies, and those of what came before it.
+    assert [k for k, _ in failed] == [2, 2, 1, 0]
+    assert failed[1][1] == backend.failed > 0
+
+
+@pytest.mark.parametrize("mode", ["dark", "hangs"])
+def test_who_has_copies_of_what_makes_a_base_needs_no_store(run: RoundStageRun, tmp_path: Path, mode: str) -> None:
+    """Attack: a store that stands still until whoever defends its work has run out of time."""
+    archive, backend = behind_faults(run, tmp_path / "copies")
+    view = run.view
+    assert archive.merge is not None  # whoever takes part has the programs
+    archive.fetch_base(view, 1)
+    for work in view.works(Round(1)):
+        archive.fetch_update(work)
+    backend.mode = mode
+    merged = archive.base(view, 2, COMPUTE)
+    assert archive.base_roots(merged) == view.lists(2)
 
 
 def test_without_an_update_that_counted_a_lost_base_stays_lost(run: RoundStageRun) -> None:
