@@ -62,9 +62,7 @@ TABLES: Final[dict[str, ListedTable]] = {
     "deposits": ListedTable(
         lambda r: len(r.earnings.gateways.accounts), lambda r, k: account_document(r.earnings.gateways.accounts[k])
     ),
-    "proposals": ListedTable(
-        lambda r: len(r.votes.proposals), lambda r, k: proposal_document(r, list(r.votes.proposals.values())[k])
-    ),
+    "proposals": ListedTable(lambda r: len(r.votes.made), lambda r, k: proposal_document(r, r.votes.made[k])),
     "votes": ListedTable(lambda r: len(r.votes.votes), lambda r, k: vote_document(r.votes.votes[k])),
     "actors": ListedTable(lambda r: len(r.money.people), lambda r, k: actor_document(r, r.money.people[k])),
     "events": ListedTable(lambda r: len(r.events), lambda r, k: asdict(r.events[k])),

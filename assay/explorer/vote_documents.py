@@ -22,7 +22,7 @@ def governance_document(reader: RunReader) -> Document:
     document: Document = {"governed": terms.is_named, "now": now}
     if not terms.is_named:
         return document
-    made = list(votes.proposals.values())
+    made = votes.made
     return document | {
         "paused_until": votes.paused_until if now < votes.paused_until else None,
         "paused_by": ("guardian" if votes.is_guarded else "vote") if now < votes.paused_until else None,

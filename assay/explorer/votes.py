@@ -52,6 +52,8 @@ class RunVotes:
         self.terms, self.least_vested = charter.governance, least_vested(charter)
         self.proposals: dict[int, ShownProposal] = {}
         """By number, in the order in which they were made."""
+        self.made: list[ShownProposal] = []
+        """The same as a list."""
         self.votes: list[ShownVote] = []
         """All of them, in the order in which they were cast."""
         self.guardian, self.pauses_left = self.terms.guardian, self.terms.guardian_pauses
@@ -88,7 +90,9 @@ class RunVotes:
                 self._vested.append(self.vested + (value if source == NOBODY else -value))
             case governor.ProposalCreated():
                 made = Proposal(event.proposer, decoded(event.calldatas[0]), event.vote_start, event.vote_end)
-                self.proposals[event.proposal_id] = ShownProposal(event.proposal_id, made, event.description, time)
+                shown = ShownProposal(event.proposal_id, made, event.description, time)
+                self.proposals[event.proposal_id] = shown
+                self.made.append(shown)
             case governor.VoteCast() | governor.VoteCastWithParams():
                 self._voted(event, time)
             case governor.ProposalQueued():
@@ -114,7 +118,9 @@ class RunVotes:
     def _decided(self, event: Event, time: int) -> None:
         match event:
             case governor.RoundsPaused():
-                self.paused_until, self.is_guarded = event.until, event.by_guardian
+                # One within another changes nothing but how many are left.
+                if event.until > self.paused_until:
+                    self.paused_until, self.is_guarded = event.until, event.by_guardian
                 self.pauses_left -= event.by_guardian
             case governor.RoundsResumed():
                 self.paused_until = time

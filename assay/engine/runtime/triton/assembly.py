@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ from assay.engine.runtime.products.freivalds import ProductWatch
 from assay.engine.runtime.triton import backend, nodes, products, reductions, sha256, words
 from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.routes import Carrier, route
+from assay.engine.runtime.triton.triangles import Triangles
 from assay.engine.runtime.values.dtypes import TORCH
 from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import SIGNATURES, Instruction, Op, ScalarProgram
@@ -104,6 +106,7 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
             second = "planes of A's, and weighed terms," if packed else "weighed terms"
             yield f"{first} of {p} bits for {found.name}", seen[0]
             yield f"{second} of {p} bits for {found.name}", seen[1]
+    yield from _causal_launches()
     program, node, values = _matrices(64, 64, 96, 24, 24)
     with backend.recorded() as seen:
         reductions.dot(program, node)(values)
@@ -123,6 +126,42 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
                 made[0](values)
         for launch in seen:
             yield each.family.name.lower(), launch
+
+
+def _causal_launches() -> Iterator[tuple[str, backend.Launch]]:
+    """Products that leave out what is above a diagonal: scores that a mask of numbers drops, what they multiply."""
+    size, width = 512, 64
+    b = ProgramBuilder([[TensorSpec(DType.F32, (size, width))]])
+    x, mask = b.input(0, 0), b.const(TensorSpec(DType.F32, (size, size)), _ones_below(size))
+    scores = b.matmul(x, x, 14, 14)
+    s = ScalarBuilder([DType.F32, DType.F32])
+    kept = b.map(s.build(s.mul(s.operand(0), s.operand(1))), [scores, mask], (size, size))
+    turned = x.permute(1, 0)
+    ends = [
+        b.matmul(kept, turned, 14, 14),
+        b.matmul(kept.permute(1, 0), turned, 14, 14),
+        b.sum(kept, 1, b.rowexp(kept, 1)),
+    ]
+    program = b.build([ends])
+    values = [torch.zeros(n.spec.dims, dtype=TORCH[n.spec.dtype]) for n in program.nodes]
+    above, found = Triangles(program), route(14, 14)
+    assert found is not None
+    for k, node in enumerate(program.nodes):
+        if isinstance(node, Dot):
+            check = ProductChecks(program, ProductWatch((k,))), k
+            for packed in (False, True):
+                with backend.recorded() as seen:
+                    products.by_digits(
+                        program, node, found, ((), (0,), (1,)), packed=packed, check=check, above=(above, k)
+                    )(values)
+                made = seen[-1].constants
+                what = f"gap {made['GAP']}, cut {made['CUT_A']}"
+                yield f"{found.name} of 14 bits, {what}{', packed' if packed else ''}", seen[-1]
+
+
+def _ones_below(size: int) -> bytes:
+    """A mask of ones on and below the diagonal, zeros above."""
+    return b"".join(struct.pack("<f", float(c <= r)) for r in range(size) for c in range(size))
 
 
 def compiled(launch: backend.Launch, target: str) -> str:
