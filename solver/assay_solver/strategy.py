@@ -37,7 +37,7 @@ from assay_solver.merging import times as merge_times
 from assay_solver.pace import OwnPace, Pacing, RoundWindow, pacing
 
 RECENT = 2
-"""Rounds that are looked at: the one under way, and the one before, whose openings may still be due."""
+"""Rounds that are looked at: the one under way, and the one before, whose openings and commitment may still be due."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,14 @@ def candidates(view: RunView, own: OwnRounds, tasks: Iterable[Choice]) -> Iterat
     """Actions, most urgent first; `tasks`: what anybody does for the run, as far as it is this actor's turn."""
     merges = [a for r in recent(view) for a in merging(seen(view, r), known(view, own, r), view.now, own.lead)]
     yield from (a for a in merges if not isinstance(a, FetchUpdate | Abstain))
-    work = next(_work(view, own), None)
-    if isinstance(work, CommitWork):
-        yield work
+    work = list(_work(view, own))
+    yield from (a for a in work if isinstance(a, CommitWork))
     # Who says that it cannot compute a root has just asked once more for what it lacks.
     yield from (a for a in merges if isinstance(a, FetchUpdate | Abstain))
     yield from _uphold(view, own)
     yield from _seat(view, own)
     yield from tasks
-    if isinstance(work, TrainUnit):
-        yield work
+    yield from (a for a in work if isinstance(a, TrainUnit))
     yield from _serve(view, own)
 
 
@@ -173,23 +171,41 @@ def _is_work_over(view: RunView, tenure: Tenure) -> bool:
     return costs_no_fee(view, tenure) or view.round is None or view.now > view.commit_until(view.round)
 
 
+def is_unworked(view: RunView, round_: Round) -> bool:
+    """Whether this actor has a seat in a round, and has not committed to it, and still can."""
+    tenure = view.tenure_in(round_)
+    if tenure is None or view.work(round_, tenure[1].seat) is not None or view.now >= view.commit_until(round_):
+        return False
+    return view.status(view.round_of(round_).parent) is not GenerationStatus.CUT
+
+
 def _work(view: RunView, own: OwnRounds) -> Iterator[Choice]:
-    """One more unit of the round under way, or its commitment: once, and to the base that it was trained from."""
-    round_ = view.round
-    tenure = None if round_ is None else view.tenure_in(round_)
-    if round_ is None or tenure is None or view.work(round_, tenure[1].seat) is not None:
-        return
+    """One more unit or the commitment of every round that takes one, the newest first.
+
+    The next round begins without who is late, and the window of the one before goes on: what is done of it is paid.
+    """
+    for round_ in map(Round, range(-1 if view.round is None else view.round, -1, -1)):
+        if view.now >= view.commit_until(round_):
+            return
+        if is_unworked(view, round_):
+            yield from _work_in(view, own, round_)
+
+
+def _work_in(view: RunView, own: OwnRounds, round_: Round) -> Iterator[Choice]:
+    """One more unit of a round, or its commitment: once, and to the base that it was trained from."""
+    tenure = view.tenure_in(round_)
+    assert tenure is not None and view.round is not None
     seat, state, rules = tenure[1].seat, view.round_of(round_), view.rules
-    if view.status(state.parent) is GenerationStatus.CUT:
+    done = own.finished.get((round_, state.base))
+    if done is not None:
+        if done.seat == seat:
+            yield CommitWork(round_, seat, state.base)
         return
+    if round_ <= view.round - RECENT:
+        return  # its progress is gone
     window = RoundWindow(
         state.t0 + rules.commit, rules.grace, state.mask_at, view.commit_until(round_), rules.min_units, rules.max_units
     )
-    done = own.finished.get((round_, state.base))
-    if done is not None:
-        if done.seat == seat and view.now < window.commit_until:
-            yield CommitWork(round_, seat, state.base)
-        return
     units = own.units.get((round_, state.base), 0)
     match pacing(window, own.pace, units, view.now):
         case Pacing.TRAIN:

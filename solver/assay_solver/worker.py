@@ -26,6 +26,7 @@ from assay_ledger.rounds.view import RunView
 from assay_ledger.store.manifest import Manifest
 from assay_ledger.store.objects import Tensors
 from assay_ledger.store.progress import ProgressFolder, remove_before
+from assay_solver import strategy
 from assay_solver.actions import (
     CommitWork,
     LeaveTenure,
@@ -39,7 +40,7 @@ from assay_solver.pace import OwnPace
 ROOM: Final = 1 << 34
 """Bytes that the states of one round may take on disk."""
 
-UNSETTLED_KEPT: Final = 2
+UNSETTLED_KEPT: Final = strategy.RECENT
 """Rounds whose progress is kept whatever is settled: the one under way and the one before."""
 
 
@@ -78,7 +79,7 @@ class Worker(Agent):
         newest = view.round or 0
         oldest = min([*(work.round for work in self._unsettled(view)), max(newest - UNSETTLED_KEPT + 1, 0)])
         self.local_cache.turn(newest, max(oldest - 1, 0))
-        self._runs = {key: run for key, run in self._runs.items() if key[0] >= newest}
+        self._runs = {key: run for key, run in self._runs.items() if key[0] >= newest or _is_late(view, key[0])}
         self._updates.forget_before(newest - 1)
         remove_before(self._folder, oldest)
 
@@ -207,3 +208,9 @@ class Worker(Agent):
     def run_update(self, round_: Round, job: Computation) -> ListBytes:
         """The update of a round's work."""
         return self.compute.run(job.program, job.lists, job.steps)
+
+
+def _is_late(view: RunView, round_: Round) -> bool:
+    """Whether this solver still has to commit to the round before."""
+    newest = view.round or 0
+    return newest - strategy.RECENT < round_ < newest and strategy.is_unworked(view, round_)

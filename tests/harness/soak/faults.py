@@ -142,9 +142,11 @@ class SkewedClock:
 class Surroundings:
     """One actor's own store, node and clock."""
 
-    def __init__(self, url: str, folder: Folder, rng: Random, now: Callable[[], float]) -> None:
-        """`url` is the real node's, `folder` the real store's, `now` chain time."""
-        self.rng = rng
+    def __init__(
+        self, url: str, folder: Folder, rng: Random, now: Callable[[], float], told: Callable[[str], None]
+    ) -> None:
+        """`url` is the real node's, `folder` the real store's, `now` chain time; `told` of what goes wrong."""
+        self.rng, self._told = rng, told
         self.clock = SkewedClock(now, rate=rng.choice((0.5, 1.0, 1.0, 2.0)))
         self.backend = FaultyBackend(folder, rng)
         self.store = BlobStore(self.backend, "the store", StorePace(call_s=CALL_S), clock=self.clock)
@@ -164,15 +166,17 @@ class Surroundings:
             self.backend.mode = self.rng.choice(STORE_FAULTS)
             self._struck_at = self.clock.now()
             self.ends_at = self._struck_at + self.rng.choice((1, 20, 60))
-            self._count(f"store {self.backend.mode}")
+            self._count(f"store {self.backend.mode}", f"until {self.ends_at:.0f}")
         elif kind == "node":
             name = self.rng.choice(sorted(NODE_FAULTS))
             answer, methods, most = NODE_FAULTS[name]
-            self.node.turn(answer, self.rng.randint(1, most), methods)
-            self._count(f"node: {name}")
+            calls = self.rng.randint(1, most)
+            self.node.turn(answer, calls, methods)
+            self._count(f"node: {name}", f"{calls} calls")
         else:
-            self.clock.leapt += self.rng.choice((1.0, 60.0, 3600.0))
-            self._count("clock leaps")
+            leap = self.rng.choice((1.0, 60.0, 3600.0))
+            self.clock.leapt += leap
+            self._count("clock leaps", f"{leap:.0f} s")
 
     def heal(self, now: float) -> None:
         """What has passed by a chain time is over."""
@@ -184,5 +188,6 @@ class Surroundings:
         """Ends the proxy."""
         self.node.close()
 
-    def _count(self, name: str) -> None:
+    def _count(self, name: str, how: str) -> None:
         self.counts[name] = self.counts.get(name, 0) + 1
+        self._told(f"{name}, {how}")

@@ -41,6 +41,7 @@ from assay_whistleblower.agent import AuditorAgent
 from tests.harness.actors.whole_run import BLOCK_S, WholeRun, new_whole_run
 from tests.harness.actors.world import ETHER, SharedChain
 from tests.harness.soak.faults import Surroundings
+from tests.harness.soak.soak_log import SoakLog, Told
 
 RATES: Final = AuditRates(audit_ppm=1_000_000, capacity=10, shifts=5, drawn_bounty_ppm=1_000_000)
 HONEST_SOLVERS: Final = ("ada", "bob", "cleo")
@@ -97,6 +98,7 @@ class SoakedRun:
 
     made: WholeRun
     rng: Random
+    log: SoakLog
     around: dict[str, Surroundings] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     rows: list[SoakRow] = field(default_factory=list)
@@ -118,12 +120,15 @@ class SoakedRun:
         """An honest actor behind a store, a node and a clock of its own."""
         made = self.made
         folder = Folder(Path(made.store.location))
-        around = self.around[name] = Surroundings(made.stage.node.url, folder, self.rng, self.now)
+        told = partial(self.log.note, name)
+        around = self.around[name] = Surroundings(made.stage.node.url, folder, self.rng, self.now, told)
         run = Run(around.chain, made.run.address, made.run.first_block)
 
         def build(_run: Run, keys: ActorKeys, _store: BlobStore, data: Path, **more: Any) -> Agent:
             kept = f"sqlite:///{data / EVENTS}"
-            return kind(run, keys, around.store, data, clock=around.clock, index_url=kept, **more)
+            agent = kind(run, keys, around.store, data, clock=around.clock, index_url=kept, **more)
+            agent.observer = Told(self.log, name)
+            return agent
 
         terms = {"seats": 1} if kind is Solver else {"tickets": options["tickets"]}
         made.add(name, build, stake_of(made.run.charter, **terms), **options)
@@ -151,7 +156,7 @@ class SoakedRun:
     def sweep(self) -> bool:
         """See WholeRun."""
         made, acted, head = self.made, False, self.made.chain.head()
-        now = float(head.timestamp)
+        now = self.log.now = float(head.timestamp)
         for name, player in list(made.players.items()):
             around = self.around.get(name)
             if around is not None:
@@ -163,8 +168,9 @@ class SoakedRun:
             except Killed:
                 acted = True
                 self.restart(name)
-            except (UnavailableError, RejectedError, Web3Exception):
+            except (UnavailableError, RejectedError, Web3Exception) as error:
                 acted = True
+                self.log.note(name, f"looks: {type(error).__name__}: {error}")
             if around is not None and not self.is_calm and self.rng.random() < KILL:
                 self.counts["killed between actions"] += 1
                 self.restart(name)
@@ -174,6 +180,7 @@ class SoakedRun:
 
     def restart(self, name: str) -> None:
         """Another process over the same folder; it needs a node that answers to begin at all, and is started again."""
+        self.log.note(name, "killed")
         around = self.around.get(name)
         if around is not None:
             around.node.turn()
@@ -191,12 +198,13 @@ class SoakedRun:
             if left:
                 self._snapshot = snapshot, left - 1
             else:
-                gone = chain.head().number
+                gone = chain.head()
                 assert chain.rpc("evm_revert", snapshot)
                 kept = chain.head()
                 chain.rpc("evm_mine", hex(kept.timestamp + 1))
+                self.log.note("all", f"blocks {kept.number + 1} to {gone.number} of {gone.timestamp} are gone")
                 self.counts["reorganizations"] += 1
-                self.counts["blocks gone"] += gone - kept.number
+                self.counts["blocks gone"] += gone.number - kept.number
                 self._snapshot = None
         if self.rng.random() < FEE_LEAP:
             chain.rpc("anvil_setNextBlockBaseFeePerGas", hex(self.rng.choice((1, 3, 8, 20)) * 10**9))
@@ -295,7 +303,7 @@ def soak(
 ) -> SoakedRun:
     """So many rounds under every fault; a row each `every` rounds is told as it is made."""
     made = new_whole_run(stage, folder, seats=SEATS, rounds=rounds, rates=RATES, kind=CHAIN)
-    soaked = SoakedRun(made, Random(seed))
+    soaked = SoakedRun(made, Random(seed), SoakLog(folder / "soak.log"))
     made.sweep, made.pass_time = soaked.sweep, soaked.pass_time  # type: ignore[method-assign]
     with deaths(soaked):
         for name in HONEST_SOLVERS:
@@ -320,6 +328,7 @@ def soak(
         made.end(stops=2_000)
     for around in soaked.around.values():
         around.close()
+    soaked.log.close()
     return soaked
 
 
@@ -347,20 +356,17 @@ def _everybody(soaked: SoakedRun) -> dict[str, tuple[Address, int]]:
     return {name: (there | soaked.departed)[name] for name in (*soaked.around, *soaked.liars)}
 
 
-def missed_by(soaked: SoakedRun, name: str) -> dict[Round, bool]:
-    """The rounds in which an honest solver has no work, and whether its store failed while others closed the round.
-
-    Who is not there when a round closes earns nothing in it, and loses nothing: two of three seats close one 30 s after
-    the second (`grace`), and a store is dark for a minute.
-    """
+def missed_by(soaked: SoakedRun, name: str) -> dict[Round, list[str]]:
+    """The rounds in which an honest solver has no work, and what befell it until the next one was under way."""
     view, who = soaked.made.view, soaked.made.address(name)
-    tenures, outages = view.books.tenures.tenures, soaked.around[name].outages
+    tenures, rounds = view.books.tenures.tenures, view.books.commitments.rounds
     worked = {work.round for work in view.state.works.values() if tenures[work.tenure].holder == who}
-    found = {}
-    for number, state in enumerate(view.books.commitments.rounds):
-        if number not in worked:
-            found[Round(number)] = any(start <= state.mask_at and state.t0 <= end for start, end in outages)
-    return found
+    ends = [state.mask_at for state in rounds[1:]] + [view.now]
+    return {
+        Round(number): soaked.log.lines(name, state.t0, end)
+        for number, (state, end) in enumerate(zip(rounds, ends, strict=True))
+        if number not in worked
+    }
 
 
 def outcomes(soaked: SoakedRun) -> list[SoakOutcome]:

@@ -13,7 +13,7 @@ from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.heartbeat import EVERY_S
 from assay_ledger.contract import Call
 from assay_ledger.rounds.view import RunView
-from assay_ledger.store.blobs import BlobStore, ObjectMissing, open_store
+from assay_ledger.store.blobs import BlobStore, ObjectMissing, StoreUnreachable, open_store
 from assay_ledger.store.listfile import file_size
 from assay_solver.agent import Solver
 from tests.harness.actors.stage import STAKE, RoundStageRun, new_round_run
@@ -45,6 +45,31 @@ class Without:
     def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
         """See BlobStore."""
         return iter(()) if name in self.flooded() else self._store.candidates(name, after)
+
+
+class Full:
+    """A store that takes nothing from one solver for a while."""
+
+    def __init__(self, store: BlobStore) -> None:
+        self._store = store
+        self.is_full = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def put_as(self, digest: Digest, stored: bytes, name: str | None = None) -> None:
+        """See BlobStore."""
+        self._check()
+        self._store.put_as(digest, stored, name)
+
+    def put(self, data: bytes, name: str | None = None, packed: bytes | None = None) -> Digest:
+        """See BlobStore."""
+        self._check()
+        return self._store.put(data, name, packed)
+
+    def _check(self) -> None:
+        if self.is_full:
+            raise StoreUnreachable("It takes nothing.")
 
 
 def lists_of(view: RunView, generation: int) -> tuple[Digest, ...]:
@@ -203,6 +228,36 @@ def test_who_cannot_have_an_update_says_so_and_nobody_waits_for_its_root(stage: 
     assert run.view.votes(2).root == replayed_bases(run, 2, counted=[frozenset(range(4))] * 2)[2]
     assert {opening.position for opening in run.view.openings(2)} == set(map(Seat, range(4)))
     assert mine.see().work(Round(1), Seat(3)) is not None
+
+
+def test_who_was_late_is_paid_for_a_round_though_the_next_one_began(stage: SharedChain, tmp_path: Path) -> None:
+    """Attack: fast others, and a store that is silent for as long as a round takes them."""
+    run = new_round_run(stage, tmp_path, small_work(), rounds=2)
+    for k in range(3):
+        run.solver(f"solver {k}")
+    run.enrol()
+    store = Full(run.store)
+    run.solver("late", store=store)
+    run.enrol()
+    run.begin()
+    store.is_full = True
+    run.settle(until=lambda r: r.view.round == 1)
+    assert run.view.work(Round(0), Seat(3)) is None
+    # Its process ends too: what it trained is on its disk, and the round's base.
+    again = run.restart("late")
+    store.is_full = False
+    trained: list[str] = []
+    again.progress = lambda doing, done, total: trained.append(doing)  # type: ignore[method-assign]
+    run.settle()
+    view = run.view
+    first, second = (view.work(Round(r), Seat(3)) for r in range(2))
+    assert first is not None and second is not None
+    assert (first.work.units, second.work.units) == (3, 3)
+    assert "training round 0" not in trained and "training round 1" in trained
+    assert [view.counted(Round(r))[0] for r in range(2)] == [frozenset(range(3)), frozenset(range(4))]
+    assert [view.votes(g).root for g in range(3)] == replayed_bases(
+        run, rounds=2, counted=[view.counted(Round(r))[0] for r in range(2)]
+    )
 
 
 def joined(run: RoundStageRun, name: str, round_: int) -> tuple[int, int]:

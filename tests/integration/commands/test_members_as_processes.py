@@ -62,8 +62,12 @@ def check_rounds(shells: FaultyShells, names: tuple[str, ...], rounds: int) -> N
     """
     view, people = shells.made.view, {who: name for name, who in shells.people.items()}
     for r in map(Round, range(rounds)):
-        units = {people[view.books.tenures.existing(w.tenure).holder]: w.work.units for w in view.works(r)}
+        works = {people[view.books.tenures.existing(w.tenure).holder]: w for w in view.works(r)}
+        units = {name: w.work.units for name, w in works.items() if not w.late}
         assert len(view.counted(r)[0]) == len(units)
+        # Who comes back while the window of a round that it missed goes on commits the least, without weight.
+        back = {f.actor for f in shells.faults if f.kind in {FaultKind.AWAY, FaultKind.FROZEN} and f.round <= r}
+        assert works.keys() - units.keys() <= back
         must, may = set(names), set[str]()
         for fault in shells.faults:
             ends = {FaultKind.GONE: NEVER, FaultKind.LEAVE: NEVER, FaultKind.AWAY: 0, FaultKind.FROZEN: 0}

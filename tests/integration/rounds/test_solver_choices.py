@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from assay.protocol.rounds import ids as ids
+from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Address, Round, Seat
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.rounds.view import BaseLists, RunView
@@ -37,6 +38,7 @@ SEEDS = 10
 STEPS = 200
 OFTEN = (CommitWork, HoldUpdates, SealRoot, OpenRoot, TakeSeat, LeaveTenure)
 CALLS = (*OFTEN, PrepareMerge, BackRoot, ChallengeRoot)
+CUT = GenerationStatus.CUT
 UNTIL, FALLEN = 7, 10
 """Their places in ClaimView."""
 
@@ -120,8 +122,11 @@ def refused(world: ToldWorld, who: Address, action: Choice) -> str:
 
 
 def everything(world: ToldWorld, who: Address) -> Iterator[Choice]:
-    """What the holder of a seat could say of the round under way."""
+    """What the holder of a seat could say of the round under way, and commit to those before."""
     view = view_of(world, who)
+    for r in map(Round, range(world.round)):
+        if (former := view.tenure_in(r)) is not None and view.status(view.round_of(r).parent) is not CUT:
+            yield CommitWork(r, former[1].seat, view.round_of(r).base)
     r, tenure = world.round, view.tenure_in(world.round)
     if tenure is not None:
         seat, state = tenure[1].seat, world.told.books.commitments
@@ -186,6 +191,27 @@ def test_who_has_nothing_yet_fetches_and_trains_and_says_nothing(chain: RoundCha
     others = [world.seat(who) for who in people[1:]]
     fetches = [FetchUpdate(Round(0), seat) for seat in sorted(others)]
     assert chosen(world, people[0], is_ready=False) == [*fetches, train]
+    chain.evm.evm.revert(kept)
+
+
+def test_who_was_late_commits_to_the_last_second_though_the_next_round_began(chain: RoundChain) -> None:
+    kept = chain.evm.evm.snapshot()
+    world = ToldWorld(chain)
+    late, *others = world.begin(5)
+    bases = [world.told.books.commitments.rounds[0].base]
+    world.play_round(others)
+    assert world.round == 1
+    bases.append(world.told.books.commitments.rounds[1].base)
+    first, second = (CommitWork(Round(r), world.seat(late), base) for r, base in enumerate(bases))
+    assert [a for a in chosen(world, late) if isinstance(a, CommitWork)] == [second, first]
+    assert not [a for who in others for a in chosen(world, who) if isinstance(a, CommitWork) and not a.round]
+    # What is not done yet is trained behind the newest round's, as far as a commitment needs.
+    trains = [TrainUnit(Round(r), world.seat(late), base, 0) for r, base in [(1, bases[1]), (0, bases[0])]]
+    assert [a for a in chosen(world, late, is_ready=False) if isinstance(a, TrainUnit)] == trains
+    world.at(until := world.told.books.commitments.rounds[0].t0 + TERMS.commit + TERMS.inclusion - 1)
+    assert first in chosen(world, late) and refused(world, late, first) == ""
+    world.at(until + 1)
+    assert first not in chosen(world, late) and refused(world, late, first) == "TooLate"
     chain.evm.evm.revert(kept)
 
 
