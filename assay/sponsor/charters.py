@@ -57,6 +57,9 @@ SHARES_PER_DUTY: Final = SHARES.parse("0.5")
 COMMIT: Final = 10 * 60
 """C, seconds of chain time for a round's training, unless steps are slow."""
 
+GRACE: Final = 60
+"""g, seconds: five blocks of the slowest chain. A chain that keeps nothing out for long mines at once: half of its F."""
+
 MARGIN: Final = (11, 10)
 """Over the least stakes: a charter that is changed a little is not refused at once."""
 
@@ -222,7 +225,7 @@ def timing(chain: RunChain, pace: Pace, capacity: int, now: int, *, is_grouped: 
     epoch, seed_delay = (capacity + 1) * pace.commit + 2 * f, chain.reorg_depth + SEED_SECONDS
     draft = RunTiming(
         commit=pace.commit,
-        grace=min(f, hold, 30),
+        grace=min(f // 2, hold, GRACE),
         hold=hold,
         group_merge=2 * (f + turn) if is_grouped else 0,
         merge=2 * (f + turn),

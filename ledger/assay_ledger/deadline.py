@@ -22,8 +22,9 @@ MAX_LOST: Final = 8
 """Threads of a lane that may hang at once; beyond it every call is refused at once. A thread costs about 100 KB."""
 
 SILENCES: Final = 2
-REST_S: Final = 30.0
-MAX_REST_S: Final = 240.0
+REST_S: Final = 5.0
+MAX_REST_S: Final = 60.0
+"""A minute is what others wait for somebody at a round's stages (`grace`): who rests longer is not back in time."""
 
 T = TypeVar("T")
 

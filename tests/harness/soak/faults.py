@@ -163,6 +163,7 @@ class Surroundings:
         """Something goes wrong from now on."""
         kind = self.rng.choice(("store", "node", "node", "clock"))
         if kind == "store":
+            self._note_outage()
             self.backend.mode = self.rng.choice(STORE_FAULTS)
             self._struck_at = self.clock.now()
             self.ends_at = self._struck_at + self.rng.choice((1, 20, 60))
@@ -181,12 +182,16 @@ class Surroundings:
     def heal(self, now: float) -> None:
         """What has passed by a chain time is over."""
         if self.ends_at is not None and now >= self.ends_at:
+            self._note_outage()
             self.backend.mode, self.ends_at = None, None
-            self.outages.append((self._struck_at, now))
 
     def close(self) -> None:
         """Ends the proxy."""
         self.node.close()
+
+    def _note_outage(self) -> None:
+        if self.ends_at is not None:
+            self.outages.append((self._struck_at, self.clock.now()))
 
     def _count(self, name: str, how: str) -> None:
         self.counts[name] = self.counts.get(name, 0) + 1

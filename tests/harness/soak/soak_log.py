@@ -34,10 +34,6 @@ class SoakLog:
                 if start <= float(line.split(" ", 1)[0]) <= end and line.split(" ", 1)[1].startswith((who, "all"))
             ]
 
-    def close(self) -> None:
-        """Ends the file."""
-        self._file.close()
-
 
 class Told:
     """Notes what an actor's loop tried, and what came of it. See LoopObserver."""

@@ -30,7 +30,9 @@ from assay.sponsor.launching import stake_of
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.loop import PATIENCE, ActorLoop
 from assay_ledger.contract import Call
+from assay_ledger.deadline import MAX_REST_S
 from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.records import WorkRecord
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore
@@ -328,7 +330,6 @@ def soak(
         made.end(stops=2_000)
     for around in soaked.around.values():
         around.close()
-    soaked.log.close()
     return soaked
 
 
@@ -356,17 +357,49 @@ def _everybody(soaked: SoakedRun) -> dict[str, tuple[Address, int]]:
     return {name: (there | soaked.departed)[name] for name in (*soaked.around, *soaked.liars)}
 
 
-def missed_by(soaked: SoakedRun, name: str) -> dict[Round, list[str]]:
-    """The rounds in which an honest solver has no work, and what befell it until the next one was under way."""
+@dataclass(frozen=True)
+class Missed:
+    """What an honest solver was not paid for, and what befell it from that round's opening to the next one's merge."""
+
+    round: Round
+    was_store_down: bool
+    """Whether its own store failed in that time, or had failed so shortly before that it was not asked yet."""
+    lines: list[str]
+
+
+def missed_rounds(soaked: SoakedRun, name: str) -> list[Missed]:
+    """The rounds in which an honest solver has no work."""
+    worked = {work.round for work in _works(soaked, name)}
+    return [_missed(soaked, name, r) for r in _rounds(soaked) if r not in worked]
+
+
+def missed_merges(soaked: SoakedRun, name: str) -> list[Missed]:
+    """The rounds of which an honest solver opened no merge: its own work came late, or others' were not to be had."""
+    view, seats = soaked.made.view, {work.round: work.seat for work in _works(soaked, name)}
+    return [
+        _missed(soaked, name, r)
+        for r in _rounds(soaked)
+        if all(opening.position != seats.get(r) for opening in view.openings(r + 1))
+    ]
+
+
+def _rounds(soaked: SoakedRun) -> list[Round]:
+    return list(map(Round, range(len(soaked.made.view.books.commitments.rounds))))
+
+
+def _works(soaked: SoakedRun, name: str) -> list[WorkRecord]:
     view, who = soaked.made.view, soaked.made.address(name)
-    tenures, rounds = view.books.tenures.tenures, view.books.commitments.rounds
-    worked = {work.round for work in view.state.works.values() if tenures[work.tenure].holder == who}
-    ends = [state.mask_at for state in rounds[1:]] + [view.now]
-    return {
-        Round(number): soaked.log.lines(name, state.t0, end)
-        for number, (state, end) in enumerate(zip(rounds, ends, strict=True))
-        if number not in worked
-    }
+    return [w for w in view.state.works.values() if view.books.tenures.tenures[w.tenure].holder == who]
+
+
+def _missed(soaked: SoakedRun, name: str, round_: Round) -> Missed:
+    rounds = soaked.made.view.books.commitments.rounds
+    start = rounds[round_].t0
+    end = rounds[round_ + 1].mask_at if round_ + 1 < len(rounds) else rounds[round_].mask_at
+    around = soaked.around[name]
+    rest = MAX_REST_S / around.clock.rate
+    was_down = any(down <= end and start <= up + rest for down, up in around.outages)
+    return Missed(round_, was_down, soaked.log.lines(name, start, end))
 
 
 def outcomes(soaked: SoakedRun) -> list[SoakOutcome]:

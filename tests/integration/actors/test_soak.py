@@ -12,17 +12,36 @@ from pathlib import Path
 import pytest
 
 from tests.harness.actors.world import SharedChain
-from tests.harness.soak.soaked_run import HONEST_AUDITORS, HONEST_SOLVERS, SoakedRun, SoakRow, missed_by, outcomes, soak
+from tests.harness.soak.soaked_run import (
+    HONEST_AUDITORS,
+    HONEST_SOLVERS,
+    SoakedRun,
+    SoakRow,
+    missed_merges,
+    missed_rounds,
+    outcomes,
+    soak,
+)
+
+MISSED_MERGES = 0.02
+"""Of an honest solver's merges at most, since its store is down for a minute time and again."""
 
 
 def check_nobody_honest_lost(soaked: SoakedRun, rounds: int) -> None:
-    """Every round of everybody honest was counted and paid, and whoever lied was convicted."""
+    """Every round of everybody honest was paid, nobody honest was fined, and whoever lied was convicted.
+
+    A merge is made within a minute or two by whoever is there: who has no store meanwhile is not paid for that one, and
+    loses nothing. No merge is missed for any other reason, and few for that.
+    """
     charter = soaked.made.run.charter
     e, found = charter.economics, {one.name: one for one in outcomes(soaked)}
     for name in HONEST_SOLVERS:
         one = found[name]
-        assert (one.worked, one.fines, one.is_convicted) == (rounds, 0, False), missed_by(soaked, name)
-        assert one.gained == rounds * (charter.price + e.merge_pay)
+        assert (one.worked, one.fines, one.is_convicted) == (rounds, 0, False), missed_rounds(soaked, name)
+        missed = missed_merges(soaked, name)
+        assert all(one.was_store_down for one in missed), [one for one in missed if not one.was_store_down]
+        assert one.gained == rounds * charter.price + (rounds - len(missed)) * e.merge_pay
+        assert len(missed) <= MISSED_MERGES * rounds
     for name in HONEST_AUDITORS:
         one = found[name]
         # Which tickets are called is drawn: of few rounds one may audit nothing.
@@ -60,6 +79,9 @@ def test_everything_fails_for_hundreds_of_rounds_in_flat_memory(stage: SharedCha
     print(json.dumps(dict(soaked.faults().most_common())))
     for one in outcomes(soaked):
         print(one.line())
+    for name in HONEST_SOLVERS:
+        missed = missed_merges(soaked, name)
+        print(f"{name}: merges missed in rounds {[one.round for one in missed]}")
     check_nobody_honest_lost(soaked, rounds)
     check_disks_are_bounded(soaked)
     assert len(soaked.liars) >= rounds // 25

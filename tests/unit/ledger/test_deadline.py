@@ -233,9 +233,9 @@ def test_a_store_that_breaks_every_call_off_rests_like_a_silent_one(
     break_off(bucket)
     store = timed(open_store("s3://bucket/"), clock)
     for _ in range(SILENCES):
+        clock.now += CALL_S
         with pytest.raises(StoreUnreachable, match="breaks off"):
             store.get(digest, 4)
-        clock.now += CALL_S
     bucket.requests = 0
     with pytest.raises(StoreSilent, match="not asked for another"):
         store.get(digest, 4)
