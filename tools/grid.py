@@ -49,11 +49,16 @@ class Verdict:
     high: float
 
     @property
+    def span(self) -> str:
+        """The interval, as shares."""
+        return "" if math.isnan(self.mean) else " to ".join(f"{math.expm1(v):+.2%}" for v in (self.low, self.high))
+
+    @property
     def word(self) -> str:
         """What the two one-sided tests say."""
         if self.pairs < len(WORKERS) * len(SEEDS):
             return f"{self.pairs} of {len(WORKERS) * len(SEEDS)} run"
-        if -BOUND < self.low and self.high < BOUND:
+        if self.low > -BOUND and self.high < BOUND:
             return "equal"
         if self.high < -BOUND:
             return "below"

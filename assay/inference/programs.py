@@ -77,11 +77,16 @@ def prompt_program(shape: GptShape, tokens: int, precision: Precision = FIXED14,
         return _cached(PromptLogits(shape.module()), shape, precision, _tokens(rows, tokens))
 
 
-def next_program(shape: GptShape, precision: Precision = FIXED14, *, rows: int = 1) -> Program:
-    """(parameters, (token i32 [B], position i32 [B]), (cache)) to ((logits), (keys and values f32 [B, L, 2, N, D]))."""
+def next_program(
+    shape: GptShape, precision: Precision = FIXED14, *, rows: int = 1, places: int | None = None
+) -> Program:
+    """(parameters, (token i32 [B], position i32 [B]), (cache)) to ((logits), (keys and values f32 [B, L, 2, N, D])).
+
+    places: of the cache, above every position; the context's. What a row gets is the same of any that hold it.
+    """
     zeros = torch.zeros(rows, dtype=torch.int32)
     with _ALONE:
-        return _cached(NextLogits(shape.module()), shape, precision, [zeros, zeros], [shape.cache(rows)])
+        return _cached(NextLogits(shape.module()), shape, precision, [zeros, zeros], [shape.cache(rows, places)])
 
 
 def own_window_program(module: nn.Module, context: int, precision: Precision = FIXED14, *, rows: int = 1) -> Program:

@@ -26,6 +26,12 @@ _SHORTEST: Final = 16
 """Tokens of the smallest program for prompts; others have twice as many, up to the context."""
 
 
+_STEPS: Final = 8
+"""Sizes of caches: programs for one more token read this many parts of a context, or fewer, or at least 16 places."""
+
+_MOST_EXECUTORS: Final = 12
+"""That are kept at once, each with weights packed for it; one more takes the place of the one not used for longest."""
+
 _CHECK_EVERY: Final = 16
 """Tokens between two that have a product checked against faults of the machine: of single rows a check takes longer
 than all products of a token. A false answer that gets by is one that any verifier finds."""
@@ -58,7 +64,7 @@ class TextRows(Protocol):
 
 
 class _Executors:
-    """A model's executors by what they are for, each made when it is first asked for; each holds the parameters."""
+    """A model's executors by what they are for, each made when it is asked for; each holds the parameters."""
 
     def __init__(self, model: LanguageModel, variant: KernelVariant | None) -> None:
         self._model, self._variant = model, variant
@@ -66,11 +72,13 @@ class _Executors:
 
     def of(self, purpose: Hashable, program: Callable[[], Program]) -> HeldExecutor:
         """The one for a purpose, of the program that is captured for it."""
-        if purpose not in self._made:
-            self._made[purpose] = HeldExecutor(
-                program(), self._model.parameters, variant=self._variant, check_every=_CHECK_EVERY
-            )
-        return self._made[purpose]
+        made = self._made.pop(purpose, None) or HeldExecutor(
+            program(), self._model.parameters, variant=self._variant, check_every=_CHECK_EVERY
+        )
+        self._made[purpose] = made  # now the last that was used
+        if len(self._made) > _MOST_EXECUTORS:
+            del self._made[next(iter(self._made))]
+        return made
 
 
 class WindowRows:
@@ -119,13 +127,19 @@ class WindowRows:
 
 
 class CachedRows:
-    """With keys and values kept, for presets; a text that is longer than the context goes on by windows."""
+    """With keys and values kept, for presets; a text that is longer than the context goes on by windows.
+
+    The cache has as many places as the longest text needs, in steps: a token costs what is read of it.
+    """
 
     def __init__(self, model: LanguageModel, most: int = 1, *, variant: KernelVariant | None = None) -> None:
         assert model.shape is not None
         self.most = most
         self._model, self._shape, self._executors = model, model.shape, _Executors(model, variant)
-        self._cache = model.shape.cache(size_for(most))
+        self._step = max(self._shape.context // _STEPS, min(_SHORTEST, self._shape.context))
+        # By turns: the pages of new memory cost more than what is copied into them.
+        self._flat, self._spare = (torch.empty(model.shape.cache(size_for(most)).numel()) for _ in range(2))
+        self._cache = self._shaped(self._flat, self._step)
         self._rows: list[TextRow] = []
 
     def admit(self, tokens: Sequence[int]) -> tuple[TextRow, Tensor]:
@@ -134,7 +148,6 @@ class CachedRows:
             raise InvariantError(f"{self.most} rows are being continued already.")
         row = TextRow(list(tokens), len(self._rows))
         self._rows.append(row)
-        self._cache[row.place] = 0.0  # nothing of another text is left, numbers that are none least of all
         try:
             return row, self._read(row)
         except BaseException:
@@ -174,19 +187,37 @@ class CachedRows:
             ("prompt", count), lambda: prompt_program(self._shape, count, self._model.precision)
         )
         (logits_1V,), (cache,) = executor.run([windows_1T, length_1])
-        self._cache[row.place, :, :, :, :count] = cache[0]
+        self._fit()
+        self._cache[row.place, :, :, :, : len(own)] = cache[0, :, :, :, : len(own)]
         return logits_1V[0]
+
+    def _fit(self) -> None:
+        """Gives the cache the places of the smallest program that holds all texts; new ones hold anything."""
+        longest = min(max(len(row.tokens) for row in self._rows), self._shape.context)
+        places = min(-(-longest // self._step) * self._step, self._shape.context)
+        if places != self._cache.shape[4]:
+            former, both = self._cache, min(places, self._cache.shape[4])
+            self._flat, self._spare = self._spare, self._flat
+            self._cache = self._shaped(self._flat, places)
+            self._cache[:, :, :, :, :both] = former[:, :, :, :, :both]
+
+    def _shaped(self, flat: Tensor, places: int) -> Tensor:
+        """The beginning of some memory as a cache of so many places."""
+        sizes = self._shape.cache(0, places).shape[1:]
+        return flat[: size_for(self.most) * sizes.numel()].view(-1, *sizes)
 
     def _next(self, rows: Sequence[TextRow]) -> Tensor:
         """The logits [B, V] behind the last token of each row, whose earlier ones are kept."""
-        size = size_for(1 + max(row.place for row in rows))
+        self._fit()
+        size, kept_places = size_for(1 + max(row.place for row in rows)), self._cache.shape[4]
         token_B, position_B = torch.zeros(size, dtype=torch.int32), torch.zeros(size, dtype=torch.int32)
         places = [row.place for row in rows]
         token_B[places] = torch.tensor([row.tokens[-1] for row in rows], dtype=torch.int32)
         positions = [len(row.tokens) - 1 for row in rows]
         position_B[places] = torch.tensor(positions, dtype=torch.int32)
         executor = self._executors.of(
-            ("next", size), lambda: next_program(self._shape, self._model.precision, rows=size)
+            ("next", size, kept_places),
+            lambda: next_program(self._shape, self._model.precision, rows=size, places=kept_places),
         )
         (logits_BV,), (kept,) = executor.run([token_B, position_B], [self._cache[:size]])
         self._cache[places, :, :, :, positions] = kept[places]

@@ -58,7 +58,7 @@ COMMIT: Final = 10 * 60
 """C, seconds of chain time for a round's training, unless steps are slow."""
 
 GRACE: Final = 60
-"""g, seconds: five blocks of the slowest chain. A chain that keeps nothing out for long mines at once: half of its F."""
+"""g, seconds: five blocks of the slowest chain; half of F on one that keeps nothing out, and mines at once."""
 
 MARGIN: Final = (11, 10)
 """Over the least stakes: a charter that is changed a little is not refused at once."""

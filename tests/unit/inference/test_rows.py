@@ -10,7 +10,7 @@ from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.inference.generate import generate
 from assay.inference.model import LanguageModel
 from assay.inference.programs import GptShape
-from assay.inference.rows import CachedRows, TextRows, WindowRows, rows_of
+from assay.inference.rows import CachedRows, TextRow, TextRows, WindowRows, rows_of
 from assay.inference.sampling import SamplingTerms
 from assay.protocol.program.reference import ReferenceExecutor
 from tests.harness.engine.helpers import bits_equal
@@ -81,6 +81,54 @@ def test_a_batch_of_thirty_two_gives_each_row_the_bits_of_one() -> None:
             assert bits_equal(WindowRows(model).admit(seen[k].tokens)[1], cached[k])
 
 
+LONG = GptShape(layers=2, width=16, heads=2, context=40, vocabulary=LETTERS.size)
+
+
+def test_a_cache_grows_and_shrinks_with_the_longest_text_and_changes_no_bit() -> None:
+    model = small_gpt(LONG)
+    together, alone = CachedRows(model, 2), [WindowRows(model), WindowRows(model)]
+    prompts, sizes = [[k % LETTERS.size for k in range(30)], [3, 1, 2]], []
+
+    def advance(k: int, both: list[TextRow], own: list[TextRow], token: int) -> None:
+        cached = together.advance([both[k]], [token])[0]
+        assert bits_equal(cached, alone[k].advance([own[k]], [token])[0]), (k, token, len(own[k].tokens))
+        sizes.append(together._cache.shape[4])
+
+    both, own = (list(part) for part in ([], []))
+    for k in (1, 0):
+        rows = [together.admit(prompts[k]), alone[k].admit(prompts[k])]
+        assert bits_equal(rows[0][1], rows[1][1])
+        both.insert(0, rows[0][0]), own.insert(0, rows[1][0])
+        sizes.append(together._cache.shape[4])
+    for token in range(4):
+        advance(0, both, own, token)
+        advance(1, both, own, token)
+    together.release(both[0])
+    for token in range(12):
+        advance(1, both, own, token)
+    # A place more for each token: the 16th and the 32nd are the last of their sizes.
+    assert sizes == [16, 32, *[32] * 4, *[40] * 4, *[16] * 9, *[32] * 3]
+
+
+def test_what_lies_in_new_places_changes_no_bit() -> None:
+    """A weight of 0 leaves nothing of what is ahead of a row, be it no number: memory is taken as it is."""
+    model = small_gpt(LONG)
+    rows = CachedRows(model)
+    first = walked(rows, [1] * 14, [2, 3, 4, 5])
+    rows._flat.fill_(float("nan")), rows._spare.fill_(float("nan"))
+    assert all(bits_equal(a, b) for a, b in zip(walked(rows, [1] * 14, [2, 3, 4, 5]), first, strict=True))
+
+
+def test_executors_that_were_not_used_for_longest_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.inference.rows._MOST_EXECUTORS", 2)
+    model = small_gpt(LONG)
+    rows = CachedRows(model)
+    first = walked(rows, [1, 2], list(range(8)))
+    walked(rows, [1] * 20, [1, 2])
+    assert list(rows._executors._made) == [("prompt", 32), ("next", 1, 32)]
+    assert all(bits_equal(a, b) for a, b in zip(walked(rows, [1, 2], list(range(8))), first, strict=True))
+
+
 def test_a_model_of_ones_own_goes_on_by_windows() -> None:
     model = two_back()
     rows = rows_of(model, 2)
@@ -112,7 +160,8 @@ def test_every_executor_gives_the_same_bits(shape: GptShape) -> None:
 
     model = small_gpt(shape)
     window = model.program, [list(model.parameters), list(_window(shape))]
-    for program, lists in (window, (next_program(shape), next_lists(model))):
+    behind = next_lists(model)
+    for program, lists in (window, (next_program(shape, places=behind[2][0].shape[4]), behind)):
         stock = Executor(program, variant=KernelVariant.STOCK).run(lists)
         for other in (
             Executor(program, variant=KernelVariant.FUSED),
