@@ -1,8 +1,9 @@
 """What being paid costs a gateway: tokens by HTTP with vouchers against the same batch asked in its own process.
 
-Both sides give the same answers by one batch, in one alternating run. Compared is the gateway's own processor time a
-token, since at saturation that is what answers are made of; askers by HTTP are a process of their own, and vouchers are
-signed before. Deposits come from memory here: a gateway asks the chain once a minute for each payer.
+Both sides give the same answers by one batch, in one alternating run. Twice as many ask at once as the batch has rows,
+so that a row that ends is filled at once: that is saturation. Compared are the gateway's own processor time a token and
+the wall's clock; askers by HTTP are a process of their own, and vouchers are signed before. Deposits come from memory
+here: a gateway asks the chain once a minute for each payer.
 """
 
 from __future__ import annotations
@@ -49,18 +50,25 @@ PRICE: Final = Wei(10)
 TOKEN: Final = Address(b"\x70" * 20)
 DOMAIN: Final = VoucherDomain(31_337, Address(b"\xc0" * 20))
 PROMPT: Final = 32
+ASKERS: Final = 2
+"""For each row of the batch."""
+TURNS: Final = 4
+"""Answers of each asker in a round."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServingRates:
-    """cpu_ratio: processor time a token, paid over bare, the median of rounds. Tokens a second of each side by the
-    wall's clock; p50_ms, p99_ms: of paid answers, asked `at_once`; each answer has `tokens`."""
+    """cpu_ratio, wall_ratio: time a token, paid over bare, the median of rounds. Tokens a second of each side by the
+    wall's clock. p50_ms, p99_ms: of paid answers, each of `tokens`, for which `askers` wait at `rows` of a batch.
+    """
 
     model: str
-    at_once: int
+    rows: int
+    askers: int
     tokens: int
     rounds: int
     cpu_ratio: float
+    wall_ratio: float
     paid_per_s: float
     bare_per_s: float
     p50_ms: float
@@ -74,8 +82,8 @@ class _Deposits:
         return PayerDeposit(balance=Wei(1 << 60))
 
 
-def measure(folder: Path, model: str, at_once: int, tokens: int, rounds: int) -> ServingRates:
-    """Rounds of 2 answers for each of those that ask at once, vouchers kept in an empty folder.
+def measure(folder: Path, model: str, rows: int, tokens: int, rounds: int) -> ServingRates:
+    """Rounds of TURNS answers for each asker, vouchers kept in an empty folder.
 
     Raises UsageError (UnknownModel).
     """
@@ -94,7 +102,7 @@ def measure(folder: Path, model: str, at_once: int, tokens: int, rounds: int) ->
     limits = AskerLimits(rate=1e6, burst=1_000_000, open=256)
     terms = GatewayTerms(own, account, "assay", tokens=tokens, limits=limits, till=till)
     batch, listener, ready = (
-        TextBatch(rows_of(own, at_once), 256),
+        TextBatch(rows_of(own, rows), 256),
         listen("The bench", "127.0.0.1", 0),
         threading.Event(),
     )
@@ -103,7 +111,7 @@ def measure(folder: Path, model: str, at_once: int, tokens: int, rounds: int) ->
     try:
         ready.wait()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1/completions"
-        return _measured(url, batch, address_of(account), model, at_once, tokens, rounds)
+        return _measured(url, batch, address_of(account), model, rows, tokens, rounds)
     finally:
         batch.close()
         served.join()
@@ -112,9 +120,10 @@ def measure(folder: Path, model: str, at_once: int, tokens: int, rounds: int) ->
 
 
 def _measured(
-    url: str, batch: TextBatch, gateway: Address, model: str, at_once: int, tokens: int, rounds: int
+    url: str, batch: TextBatch, gateway: Address, model: str, rows: int, tokens: int, rounds: int
 ) -> ServingRates:
-    payers = [ActorKeys("payer", Account.from_key((0xB0B + k).to_bytes(32, "big"))) for k in range(at_once)]
+    askers = ASKERS * rows
+    payers = [ActorKeys("payer", Account.from_key((0xB0B + k).to_bytes(32, "big"))) for k in range(askers)]
     paid, bare, waits = [], [], list[float]()
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         for turn in range(rounds + 1):
@@ -122,21 +131,27 @@ def _measured(
             start = time.process_time(), time.perf_counter()
             found = process.submit(_ask, url, work, tokens).result()
             middle = time.process_time(), time.perf_counter()
-            _give(batch, at_once, tokens)
+            _give(batch, askers, tokens)
             end = time.process_time(), time.perf_counter()
             # The first one captures programs and opens connections.
             if turn:
                 paid.append((middle[0] - start[0], middle[1] - start[1]))
                 bare.append((end[0] - middle[0], end[1] - middle[1]))
                 waits += found
-    given = 2 * at_once * tokens
+    given = TURNS * askers * tokens
+
+    def ratio(part: int) -> float:
+        return round(median(p[part] / b[part] for p, b in zip(paid, bare, strict=True)), 3)
+
     cuts = quantiles(waits, n=100, method="inclusive")
     return ServingRates(
         model,
-        at_once,
+        rows,
+        askers,
         tokens,
         rounds,
-        round(median(p[0] / b[0] for p, b in zip(paid, bare, strict=True)), 3),
+        ratio(0),
+        ratio(1),
         round(given / median(p[1] for p in paid), 1),
         round(given / median(b[1] for b in bare), 1),
         round(1e3 * cuts[49], 1),
@@ -145,9 +160,9 @@ def _measured(
 
 
 def _signed(keys: ActorKeys, gateway: Address, turn: int, tokens: int) -> list[str]:
-    """Two vouchers more."""
+    """Vouchers for a round."""
     each = PRICE * (PROMPT + tokens)
-    amounts = [Wei((2 * turn + k + 1) * each) for k in range(2)]
+    amounts = [Wei((TURNS * turn + k + 1) * each) for k in range(TURNS)]
     return [sign_voucher(keys, Voucher(keys.address, gateway, TOKEN, amount), DOMAIN).to_text() for amount in amounts]
 
 
@@ -170,11 +185,11 @@ def _ask(url: str, work: Sequence[Sequence[str]], tokens: int) -> list[float]:
         return [wait for waits in pool.map(pay, work) for wait in waits]
 
 
-def _give(batch: TextBatch, at_once: int, tokens: int) -> None:
+def _give(batch: TextBatch, askers: int, tokens: int) -> None:
     """The same answers by the same batch, without a server, a voucher or a statement."""
 
     def one(_: int) -> None:
-        for _turn in range(2):
+        for _turn in range(TURNS):
             done, errors = threading.Event(), list[AssayError]()
 
             def said(event: Any, done: threading.Event = done, errors: list[AssayError] = errors) -> None:
@@ -188,5 +203,5 @@ def _give(batch: TextBatch, at_once: int, tokens: int) -> None:
             if errors:
                 raise errors[0]
 
-    with ThreadPoolExecutor(at_once) as pool:
-        list(pool.map(one, range(at_once)))
+    with ThreadPoolExecutor(askers) as pool:
+        list(pool.map(one, range(askers)))

@@ -6,12 +6,13 @@ string, all else integers. Any other bytes are no statement. Source: docs/adr/00
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-import rfc8785
 from eth_keys.datatypes import Signature
 from eth_keys.exceptions import BadSignature
 from eth_typing import Hash32
@@ -77,15 +78,9 @@ class AnswerStatement:
     @property
     def digest(self) -> Digest:
         """What EIP-712 signs."""
-        domain = keccak(
-            keccak(DOMAIN_TYPE.encode())
-            + keccak(DOMAIN_NAME.encode())
-            + keccak(DOMAIN_VERSION.encode())
-            + abi.uint(self.chain_id)
-        )
         terms = self.terms
         struct = keccak(
-            keccak(ANSWER_TYPE.encode())
+            _ANSWER
             + abi.address(self.run)
             + b"".join(abi.bytes32(d) for d in (self.model, self.program, self.tokenizer))
             + _list(self.prompt)
@@ -93,7 +88,7 @@ class AnswerStatement:
             + b"".join(abi.uint(v, 32) for v in (terms.temperature, terms.top_k, self.most, self.end))
             + _list(self.answer)
         )
-        return keccak(b"\x19\x01" + domain + struct)
+        return keccak(b"\x19\x01" + _domain(self.chain_id) + struct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +121,8 @@ class SignedStatement:
         }
 
     def encode(self) -> bytes:
-        """The file."""
-        return rfc8785.dumps(self.document())
+        """The file: RFC 8785, which for ASCII and small integers is sorted keys without spaces."""
+        return json.dumps(self.document(), sort_keys=True, separators=(",", ":")).encode()
 
 
 def statement_of(
@@ -224,6 +219,16 @@ def _bytes(text: str, size: int) -> bytes:
 
 def _hex(data: bytes) -> str:
     return "0x" + data.hex()
+
+
+_ANSWER: Final = keccak(ANSWER_TYPE.encode())
+
+
+@lru_cache(maxsize=16)
+def _domain(chain_id: int) -> Digest:
+    """EIP-712's domain separator, the same for all that a gateway signs."""
+    names = keccak(DOMAIN_NAME.encode()) + keccak(DOMAIN_VERSION.encode())
+    return keccak(keccak(DOMAIN_TYPE.encode()) + names + abi.uint(chain_id))
 
 
 def _list(values: Sequence[int]) -> Digest:

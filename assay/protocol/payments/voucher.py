@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from assay.protocol.digests import keccak
@@ -30,8 +31,14 @@ class VoucherDomain:
     @property
     def separator(self) -> Digest:
         """EIP-712's domain separator."""
-        names = keccak(NAME.encode()) + keccak(VERSION.encode())
-        return keccak(DOMAIN_TYPE + names + _word(self.chain_id) + _padded(self.contract))
+        return _separator(self)
+
+
+@lru_cache(maxsize=16)
+def _separator(domain: VoucherDomain) -> Digest:
+    """The same for all vouchers that a gateway takes."""
+    names = keccak(NAME.encode()) + keccak(VERSION.encode())
+    return keccak(DOMAIN_TYPE + names + _word(domain.chain_id) + _padded(domain.contract))
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ SIGNED = sign(
 def test_a_statement_is_read_as_it_was_signed(statement: AnswerStatement) -> None:
     signed = sign(statement, ACCOUNT)
     assert read_statement(signed.encode()) == signed
+    assert signed.encode() == rfc8785.dumps(signed.document())
     assert "0x" + signed.signer.hex() == ACCOUNT.address.lower()
 
 
