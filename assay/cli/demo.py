@@ -111,7 +111,8 @@ def _serve(scene: DemoScene) -> None:
     """The explorer over what was kept, until Ctrl-C, which is the good end of it."""
     from assay.explorer import serve
 
-    server = serve(scene.run, scene.store, port=0, names={a: name for name, a in scene.addresses.items()})
+    names = {a: name for name, a in scene.addresses.items()}
+    server = serve(scene.run, scene.store, port=0, names=names, bonds=scene.gates)
     talk.print(f"explorer at {server.url}; Ctrl-C ends it. Look closer with:")
     for name in ("ETH_RPC_URL", "ASSAY_STORE", "ASSAY_RUN"):
         talk.print(f"  export {name}={scene.stage.environment[name]}", markup=False)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from assay.cli.bonding import gates_of
 from assay.cli.common import configure_log, never_waiting, open_blobs, open_round_run, print_json, talk
 from assay.cli.options import EVENTS, SHOWN, STORED_RUN, JsonOption, with_settings
 from assay.protocol.errors import ExitCode, UsageError
@@ -44,6 +45,10 @@ def start(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = DEFAULT_PORT,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 shows it to the network.")] = "127.0.0.1",
     config: ConfigOption = None,
+    bonds: Annotated[
+        str | None,
+        typer.Option("--bonds", metavar="ADDRESS", help="Contract of bonded gateways to show, as `gateway bond` said."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve the explorer until Ctrl-C; with --config keep all roles of a file running, until SIGTERM stops them.
@@ -60,12 +65,13 @@ def start(
     from assay_ledger.rounds.index import KeepsEvents
 
     the_run = open_round_run(settings)
+    gates = None if bonds is None else gates_of(the_run, bonds)
     blobs = open_blobs(settings) if settings.store is not None else None
     keeps = None if settings.index_url is None else KeepsEvents(settings.index_url, EXPLORER)
     stop = _stopped_by_signals()
     with (
         showing(settings, "explorer") as shown,
-        serve(the_run, blobs, port, host=host, keeps=keeps) as server,
+        serve(the_run, blobs, port, host=host, keeps=keeps, bonds=gates) as server,
     ):
         shown.follow(the_run, blobs)
         if as_json:

@@ -91,7 +91,7 @@ def catch(scene: DemoScene, statement: Path, model: Path) -> ReadLie:
     scene.talk("a second gateway bonds itself, and answers falsely")
     run, own = scene.run, read_folder(model)
     reader, liar = (scene.stage.keys(name) for name in (READER, LIAR))
-    gates = deploy_answers(run, reader.account, answer_terms(own, run.charter.economics.seat_lock))
+    scene.gates = gates = deploy_answers(run, reader.account, answer_terms(own, run.charter.economics.seat_lock))
     true = read_statement(statement.read_bytes()).statement
     keeper = Timekeeper(run.chain, scene.store, run.address, frozenset())
     found = catch_liar(gates, own, liar, reader, true, keeper.jump)

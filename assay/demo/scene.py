@@ -27,6 +27,7 @@ from assay_ledger.agents.heartbeat import Heartbeat, is_at_rest
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.contract import Event, Logged
+from assay_ledger.deployment.answers import AnswerGates
 from assay_ledger.index.listeners import Once
 from assay_ledger.processes.children import stop
 from assay_ledger.processes.scratch import ScratchDir
@@ -91,6 +92,8 @@ class DemoScene:
     revenue_paid: int = 0
     asking: PaidReading | None = None
     """What was asked of the model, once it is."""
+    gates: AnswerGates | None = None
+    """Where its gateways have bonds, once one has."""
     _run: Run | None = None
     _index: RunIndex | None = None
     _money: Money | None = None

@@ -12,6 +12,7 @@ from fastapi.responses import PlainTextResponse
 from assay.bundle.document import encode_bundle
 from assay.explorer.api_parts import HexAddress, HexDigest, PathNumber, SearchHit, add_tables, losses_document
 from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document, ticket_document
+from assay.explorer.bonds import bonds_document
 from assay.explorer.descent import descent_document
 from assay.explorer.documents import Document
 from assay.explorer.explain import explain
@@ -73,7 +74,12 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
         with reader.reading():
             return vouchers_document(reader)
 
-    @router.get("/gateways/{address}", summary="A gateway: deposits, redemptions, what it is asked back")
+    @router.get("/bonds", summary="Bonded gateways: bonds, pledges, answers that were accused")
+    def bonds() -> dict[str, Any]:
+        with reader.reading():
+            return get.bonds()
+
+    @router.get("/gateways/{address}", summary="A gateway: deposits, redemptions, what it is asked back, its bond")
     def gateway(address: HexAddress) -> dict[str, Any]:
         with reader.reading():
             return get.gateway(address)
@@ -220,7 +226,14 @@ class GetDocument:
     def gateway(self, address: str) -> Document:
         """A gateway's."""
         found = gateway_document(self._reader, address_in(address))
-        _there(found is not None, f"Nobody has deposited for a gateway {address}.")
+        _there(found is not None, f"Nobody has deposited for a gateway {address}, and none of it is bonded.")
+        assert found is not None
+        return found
+
+    def bonds(self) -> Document:
+        """Those of the contract that this explorer was told of."""
+        found = bonds_document(self._reader)
+        _there(found is not None, "This explorer was told of no contract of bonded gateways.")
         assert found is not None
         return found
 

@@ -12,6 +12,7 @@ from fastapi.templating import Jinja2Templates
 from assay.explorer.api import GetDocument, address_in
 from assay.explorer.api_parts import PathNumber, losses_document, page_of
 from assay.explorer.audit_documents import accusation_document, epoch_line, finding_document
+from assay.explorer.bonds import bonds_document
 from assay.explorer.chart import NARROW, WIDE, loss_chart
 from assay.explorer.documents import hexed
 from assay.explorer.explain import explain_actor, explain_work
@@ -149,7 +150,8 @@ class Pages(PageParts):
             tills = sorted(reader.earnings.gateways.tills, key=lambda till: -till.redeemed)
             shown = [till_document(till) for till in tills[:ROWS]]
             vouchers = vouchers_document(reader)
-            return self._page(request, "gateways.html", vouchers=vouchers, tills=shown, more=len(tills) - len(shown))
+            more, bonds = len(tills) - len(shown), bonds_document(reader)
+            return self._page(request, "gateways.html", vouchers=vouchers, tills=shown, more=more, bonds=bonds)
 
     def gateway(self, request: Request, address: str) -> HTMLResponse:
         """One gateway, and its payers."""

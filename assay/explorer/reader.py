@@ -21,6 +21,7 @@ from web3.types import LogReceipt
 from assay.bundle.document import Bundle
 from assay.bundle.export import gather
 from assay.bundle.replay import ReplayedDispute, replay
+from assay.explorer.bonds import GatewayBonds
 from assay.explorer.earnings import ShareEarnings
 from assay.explorer.event_rows import EventRow as EventRow
 from assay.explorer.event_rows import ShownEvents
@@ -36,6 +37,7 @@ from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address
 from assay_ledger.chain.client import Head
 from assay_ledger.contract import Event, Logged
+from assay_ledger.deployment.answers import AnswerGates
 from assay_ledger.deployment.code import RunCode, code_of
 from assay_ledger.deployment.vouchers import followed_contracts
 from assay_ledger.index.records import GameRecord
@@ -72,9 +74,13 @@ class RunReader:
         names: Mapping[Address, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
         keeps: KeepsEvents | None = None,
+        bonds: AnswerGates | None = None,
     ) -> None:
-        """`keeps`: the database that keeps events, without which a start reads them from the chain."""
+        """`keeps`: the database that keeps events, without which a start reads them from the chain; `bonds`: contracts
+        of bonded gateways to show.
+        """
         self.run = run
+        self.bonds = None if bonds is None else GatewayBonds(bonds)
         self.store = store
         self.names = {run.charter.sponsor: "the sponsor", **(names or {})}
         self.node, self.replays = Lookups("node"), Lookups("replays", REPLAYS_KEPT)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from assay.amounts import SHARES
+from assay.explorer.bonds import bond_document
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.gateways import GatewayTill, PaidBy, PayerAccount
 from assay.explorer.reader import RunReader
@@ -154,16 +155,18 @@ def account_document(account: PayerAccount) -> Document:
 
 
 def gateway_document(reader: RunReader, gateway: Address) -> Document | None:
-    """An address that payers deposited for; None for who is no gateway."""
+    """An address that payers deposited for, or that bonded; None for who is no gateway."""
     tills = reader.earnings.gateways.tills_of[gateway]
-    if not tills:
+    bonds = None if reader.bonds is None else reader.bonds.seen(reader)
+    bonded = None if bonds is None else bonds.get(gateway)
+    if not tills and bonded is None:
         return None
     accounts = [account for till in tills for account in till.accounts]
     accounts.sort(key=lambda one: (not one.asked, -one.redeemed, one.payer))
     return {
         "gateway": hexed(gateway),
         "name": reader.names.get(gateway),
-        # What else is known of a gateway, its bond, its price, its verified answers, joins here, and in gateway.html.
+        "bond": None if bonded is None else bond_document(reader, bonded),
         "tokens": [till_document(till) for till in tills],
         "payers": [account_document(account) for account in accounts[:MOST_PAYERS]],
         "more": max(0, len(accounts) - MOST_PAYERS),

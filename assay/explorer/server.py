@@ -16,6 +16,7 @@ from assay.explorer.reader import RunReader
 from assay.listening import listen
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address
+from assay_ledger.deployment.answers import AnswerGates
 from assay_ledger.rounds.index import KeepsEvents
 from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import ArtifactStore
@@ -70,13 +71,14 @@ def serve(
     host: str = "127.0.0.1",
     names: Mapping[Address, str] | None = None,
     keeps: KeepsEvents | None = None,
+    bonds: AnswerGates | None = None,
 ) -> Server:
-    """Starts the explorer of a run; port 0 lets the operating system choose. `keeps`: the database that keeps events.
+    """Starts the explorer of a run; port 0 lets the operating system choose. `keeps`, `bonds`: see RunReader.
 
     Raises ConfigError (PortInUse), UnavailableError (ServiceFailed).
     """
     listener = listen("The explorer", host, port)
-    reader = RunReader(run, store, names, keeps=keeps)
+    reader = RunReader(run, store, names, keeps=keeps, bonds=bonds)
     reader.follow()
     reader.wait_first(FIRST_S)
     return _start(reader, listener, host)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,7 +12,10 @@ from typing import Any
 
 import pytest
 from eth_account.signers.local import LocalAccount
+from starlette.testclient import TestClient
 
+from assay.explorer.app import make_app
+from assay.explorer.reader import RunReader
 from assay.inference.bonds import LOOKED_UP_S, AnswerGames, CoverWatch, NotCovered
 from assay.inference.generate import generate
 from assay.inference.lies import catch_liar, claimed_trace, false_statement
@@ -100,6 +105,55 @@ def test_a_bonded_gateway_is_listed_and_covers_what_it_signs(paid: PaidRun, bond
         assert refused.code == "NotCovered"
 
 
+def explored(paid: PaidRun, bonds: str | None) -> TestClient:
+    """An explorer that asks the node as it answers."""
+    return TestClient(make_app(RunReader(paid.run, bonds=None if bonds is None else gates_at(paid, bonds))))
+
+
+def test_an_explorer_shows_the_bonds_of_the_contract_that_it_is_told_of(paid: PaidRun, bonds: str) -> None:
+    me, client = "0x" + address_of(paid.keys[0]).hex(), explored(paid, bonds)
+    found = client.get("/api/v1/bonds").json()
+    (mine,) = found["gateways"]
+    listed = paid.done("gateway", "list", "--bonds", bonds)["gateways"][0]
+    assert (found["contract"], found["bond"]) == (bonds.lower(), str(100 * ETHER))
+    assert (mine["gateway"], mine["pledged_until"]) == (me, listed["pledged_until"]) and mine["covers"]
+    assert mine["models"] == [{"model": "0x" + MODEL.root.hex(), "until": listed["pledged_until"]}]
+    assert (mine["state"], mine["games"], mine["accused"], mine["refuted"]) == ("put up", 0, 0, 0)
+    assert "covers what it signs" in client.get("/gateways").text
+    # It is a gateway by its bond alone: nobody has deposited for it.
+    assert client.get(f"/api/v1/gateways/{me}").json()["bond"] == mine
+    assert "covers what it signs" in client.get(f"/gateways/{me}").text
+    blind = explored(paid, None)
+    assert blind.get("/api/v1/bonds").status_code == blind.get(f"/gateways/{me}").status_code == 404
+    assert "Bonds" not in blind.get("/gateways").text
+
+
+def test_pages_do_not_wait_for_a_node_that_is_asked_about_bonds(
+    paid: PaidRun, bonds: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, asked, answers = RunReader(paid.run, bonds=gates_at(paid, bonds)), threading.Event(), threading.Event()
+    assert reader.bonds is not None
+    look = reader.bonds.look
+
+    def slow() -> Any:
+        asked.set()
+        assert answers.wait(60)
+        return look()
+
+    monkeypatch.setattr(reader.bonds, "look", slow)
+    reader.node.start()
+    try:
+        client = TestClient(make_app(reader))
+        assert client.get("/api/v1/bonds").json()["gateways"] is None
+        assert asked.wait(60) and "Being asked" in client.get("/gateways").text
+        answers.set()
+        while client.get("/api/v1/bonds").json()["gateways"] is None:
+            time.sleep(0.05)
+    finally:
+        answers.set()
+        reader.node.stop()
+
+
 def test_who_pays_looks_up_a_bond_before_it_signs(paid: PaidRun, bonds: str) -> None:
     seconds, snapshot = [0.0], paid.chain.rpc("evm_snapshot")
     gates, me = gates_at(paid, bonds), address_of(paid.keys[0])
@@ -159,6 +213,9 @@ def test_a_false_answer_is_accused_by_its_reader_and_costs_the_bond(paid: PaidRu
     assert (said["place"], said["game"], said["convicted"]) == (5, 1, True)
     found = paid.chain.ask(gates.gateways.bond_of(address_of(paid.keys[0])))
     assert found.is_convicted and not found.is_bonded and found.disputes == 0
+    (shown,) = explored(paid, bonds).get("/api/v1/bonds").json()["gateways"]
+    assert (shown["state"], shown["covers"], shown["accused"], shown["refuted"]) == ("lost", False, 1, 1)
+    assert "lost: an answer of it was proven false" in explored(paid, bonds).get(f"/gateways/{shown['gateway']}").text
     # Who was interrupted, and begins again, has its game still, and stakes nothing for another.
     assert paid.done(*words) == said and gates.games.count() == 1
     won = paid.done(*paid.words(1, "unbond", "--bonds", bonds, "--yes"))

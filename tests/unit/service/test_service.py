@@ -42,6 +42,7 @@ deposit = "120"
 role = "explorer"
 port = 0
 store = "/srv/other"
+bonds = "0x00000000000000000000000000000000000000b0"
 """
 
 
@@ -61,6 +62,8 @@ def test_settings_go_by_the_environment_and_no_secret_by_arguments(tmp_path: Pat
     shown = environment_of(file, explorer, outer)
     assert shown["ASSAY_STORE"] == "/srv/other" and "ETH_KEYSTORE" not in shown and "ETH_PASSWORD" not in shown
     assert arguments_of(solver) == ["solver", "start", "--deposit", "120"]
+    bonds = "0x" + "b0".rjust(40, "0")
+    assert arguments_of(explorer) == ["service", "start", "--host", "127.0.0.1", "--port", "0", "--bonds", bonds]
     assert "hunter22" not in str([arguments_of(entry) for entry in file.roles])
 
 
@@ -72,6 +75,8 @@ WRONG = {
     "no roles": ("[service]\n", "roles"),
     "unknown role": (TWO.replace('"explorer"', '"sponsor"'), "role"),
     "credential that climbs": (TWO.replace('"sol-password"', '"../x"'), "password_credential"),
+    "bonds of an actor": (TWO.replace('deposit = "120"', 'bonds = "0x' + "b0" * 20 + '"'), "bonds"),
+    "bonds that are no address": (TWO.replace("000000b0", "000000b"), "bonds"),
     "no TOML": ("[service", "cannot be read"),
     "folder twice": (TWO + TWO[TWO.index("[[role]]") : TWO.index("deposit")], "data_dir"),
     "role is no table": ("role = 5\n", "roles"),
