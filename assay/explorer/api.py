@@ -12,7 +12,7 @@ from fastapi.responses import PlainTextResponse
 from assay.bundle.document import encode_bundle
 from assay.explorer.api_parts import HexAddress, HexDigest, PathNumber, SearchHit, add_tables, losses_document
 from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document, ticket_document
-from assay.explorer.bonds import bonds_document
+from assay.explorer.bond_documents import bonds_document
 from assay.explorer.descent import descent_document
 from assay.explorer.documents import Document
 from assay.explorer.explain import explain

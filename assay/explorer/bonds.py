@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from assay.explorer.documents import hexed, wei
+from assay.explorer.lookups import Lookups
 from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.gateways import AnswerAccused, AnswerRefuted
 from assay_ledger.deployment.answers import AnswerGates
-
-if TYPE_CHECKING:
-    from assay.explorer.reader import RunReader
 
 EVERY_S: Final = 60
 """Of chain time, between two looks."""
@@ -47,12 +44,12 @@ class GatewayBonds:
         self.gates = gates
         self._seen: dict[Address, BondedGateway] | None = None
 
-    def seen(self, reader: RunReader) -> dict[Address, BondedGateway] | None:
-        """By gateway, in the order of their addresses; None before the first look is back."""
-        key = ("bonds", reader.state.head.timestamp // EVERY_S)
-        found = reader.node.find(key, self.look)
+    def seen(self, node: Lookups, now: int) -> dict[Address, BondedGateway] | None:
+        """By gateway, in the order of their addresses; None before the first look is back. now: chain time, seconds."""
+        key = ("bonds", now // EVERY_S)
+        found = node.find(key, self.look)
         if found is not None:
-            reader.node.forget(lambda other: isinstance(other, tuple) and other[:1] == key[:1] and other != key)
+            node.forget(lambda other: isinstance(other, tuple) and other[:1] == key[:1] and other != key)
             self._seen = found
         return self._seen
 
@@ -76,35 +73,3 @@ class GatewayBonds:
             )
             for one in standings(gates, None)
         }
-
-
-def bonds_document(reader: RunReader) -> dict[str, Any] | None:
-    """The contract and its gateways; None where the explorer was told of none. gateways: None before the first look."""
-    bonds = reader.bonds
-    if bonds is None:
-        return None
-    seen = bonds.seen(reader)
-    return {
-        "contract": hexed(bonds.gates.gateways.address),
-        "bond": wei(bonds.gates.terms.bond),
-        "token": hexed(bonds.gates.run.charter.token),
-        "program": hexed(bonds.gates.terms.forward),
-        "gateways": None if seen is None else [bond_document(reader, one) for one in seen.values()],
-    }
-
-
-def bond_document(reader: RunReader, one: BondedGateway) -> dict[str, Any]:
-    """One gateway's bond. covers: whether an answer that it signs now is answered for."""
-    now = reader.state.head.timestamp
-    until = max(one.models.values(), default=0)
-    return {
-        "gateway": hexed(one.gateway),
-        "name": reader.names.get(one.gateway),
-        "state": "lost" if one.is_convicted else "put up" if one.is_bonded else "taken back",
-        "covers": one.is_bonded and not one.is_convicted and until >= now,
-        "pledged_until": until or None,
-        "models": [{"model": hexed(model), "until": end} for model, end in sorted(one.models.items())],
-        "games": one.games,
-        "accused": one.accused,
-        "refuted": one.refuted,
-    }

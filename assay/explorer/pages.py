@@ -12,7 +12,7 @@ from fastapi.templating import Jinja2Templates
 from assay.explorer.api import GetDocument, address_in
 from assay.explorer.api_parts import PathNumber, losses_document, page_of
 from assay.explorer.audit_documents import accusation_document, epoch_line, finding_document
-from assay.explorer.bonds import bonds_document
+from assay.explorer.bond_documents import bonds_document
 from assay.explorer.chart import NARROW, WIDE, loss_chart
 from assay.explorer.documents import hexed
 from assay.explorer.explain import explain_actor, explain_work

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
 from assay.amounts import SHARES
-from assay.explorer.bonds import bond_document
+from assay.explorer.bond_documents import bond_document
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.gateways import GatewayTill, PaidBy, PayerAccount
 from assay.explorer.reader import RunReader
@@ -157,7 +157,7 @@ def account_document(account: PayerAccount) -> Document:
 def gateway_document(reader: RunReader, gateway: Address) -> Document | None:
     """An address that payers deposited for, or that bonded; None for who is no gateway."""
     tills = reader.earnings.gateways.tills_of[gateway]
-    bonds = None if reader.bonds is None else reader.bonds.seen(reader)
+    bonds = None if reader.bonds is None else reader.bonds.seen(reader.node, reader.state.head.timestamp)
     bonded = None if bonds is None else bonds.get(gateway)
     if not tills and bonded is None:
         return None

@@ -12,16 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.harness.actors.world import SharedChain
-from tests.harness.soak.soaked_run import (
-    HONEST_AUDITORS,
-    HONEST_SOLVERS,
-    SoakedRun,
-    SoakRow,
-    missed_merges,
-    missed_rounds,
-    outcomes,
-    soak,
-)
+from tests.harness.soak.outcomes import missed_merges, missed_rounds, outcomes
+from tests.harness.soak.soaked_run import HONEST_AUDITORS, HONEST_SOLVERS, SoakedRun, SoakRow, soak
 
 MISSED_MERGES = 0.02
 """Of an honest solver's merges at most, since its store is down for a minute time and again."""
