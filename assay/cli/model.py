@@ -18,6 +18,7 @@ from assay.cli.common import (
     sight,
 )
 from assay.cli.model_history import diff, replay
+from assay.cli.model_scores import scores
 from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import moved, progress
 from assay.protocol.errors import UnavailableError
@@ -117,6 +118,11 @@ app.command(
     epilog="Example: assay model diff pulled 3 --json"
     '  ->  {"equal": false, "a": {"root", ...}, "b": {...}, "tensors": [{"name", "differing", "largest", ...}], ...}',
 )(diff)
+app.command(
+    "scores",
+    epilog="Example: assay model scores --round 3 --last 4 --json"
+    '  ->  {"round", "rounds", "seats": [{"seat", "own", "other", "skill", "alarms", ...}]}',
+)(scores)
 
 
 @app.command(

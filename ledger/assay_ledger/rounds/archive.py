@@ -342,6 +342,12 @@ class Archive:
             raise StateMismatch(f"The merge of round {round_} is not what its X is made of.", round=round_)
         return Computation(self.merge, (*lists, (mask,)), 1)
 
+    def lone_merge_job(self, work: WorkRecord, base: ListBytes) -> Computation:
+        """The merge of one seat's update alone over some base, in a run of one level: nobody claims it."""
+        zero = self.objects.list(self.facts.rounds.zero_update, self.update_specs)
+        updates = [self.fetch_update(work) if seat == work.seat else zero for seat in range(self.facts.rounds.seats)]
+        return Computation(self.merge, (*base, *updates, (self._mask(frozenset({work.seat})),)), 1)
+
     def _updates(self, view: RunView, round_: Round, counted: frozenset[Seat]) -> Iterator[Tensors]:
         zero = self.objects.list(self.facts.rounds.zero_update, self.update_specs)
         for seat in range(self.facts.rounds.seats):

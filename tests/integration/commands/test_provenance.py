@@ -126,6 +126,12 @@ def test_a_replay_of_work_that_nobody_did_is_refused(posted: tuple[Desk, Any]) -
     assert desk("model", "replay", "--round", "-1", "--seat", "0").exit_code == ExitCode.USAGE
 
 
+def test_scores_of_a_round_that_nobody_began_are_refused(posted: tuple[Desk, Any]) -> None:
+    desk, _ = posted
+    refused = desk.refused("model", "scores", "--round", "0", *desk.run_words, *desk.store_words)
+    assert refused.code == "RoundNotOpen" and "assay run show" in refused.remedy
+
+
 def test_two_models_of_a_run_are_compared_by_file_and_by_number(posted: tuple[Desk, Any], tmp_path: Path) -> None:
     desk, _ = posted
     pulled(desk, tmp_path)
