@@ -51,11 +51,14 @@ class Verdict:
     @property
     def span(self) -> str:
         """The interval, as shares."""
-        return "" if math.isnan(self.mean) else " to ".join(f"{math.expm1(v):+.2%}" for v in (self.low, self.high))
+        ends = [f"{math.expm1(v):+.2%}" for v in (self.low, self.high)] if math.isfinite(self.mean) else []
+        return " to ".join(ends)
 
     @property
     def word(self) -> str:
         """What the two one-sided tests say."""
+        if math.isinf(self.mean):
+            return "diverged"
         if self.pairs < len(WORKERS) * len(SEEDS):
             return f"{self.pairs} of {len(WORKERS) * len(SEEDS)} run"
         if self.low > -BOUND and self.high < BOUND:
@@ -78,7 +81,11 @@ def jobs_of(task: str, methods: Sequence[str] = tuple(METHODS)) -> list[Compared
 def verdict(method: str, task: str, rows: dict[ComparedRun, ComparedRow]) -> Verdict:
     """TOST of what has been run of a method on a task."""
     pairs = [(rows[job], rows[job.dense]) for job in jobs_of(task, [method])[-12:] if job in rows and job.dense in rows]
+    # Texts differ between versions of Python: a pair is of one.
+    pairs = [(row, dense) for row, dense in pairs if row.text == dense.text]
     d = [math.log(row.loss / dense.loss) for row, dense in pairs]
+    if not all(map(math.isfinite, d)):
+        return Verdict(method, len(d), math.inf, math.inf, math.inf)
     if len(d) < 2:
         return Verdict(method, len(d), *[math.nan] * 3)
     half = _T95[len(d) - 2] * stdev(d) / math.sqrt(len(d))

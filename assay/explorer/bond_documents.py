@@ -2,38 +2,57 @@
 
 from __future__ import annotations
 
-from assay.explorer.bonds import BondedGateway
+from assay.explorer.bonds import BondedGateway, SeenBonds
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.reader import RunReader
+from assay.protocol.types import Address
+
+
+def seen_bonds(reader: RunReader) -> SeenBonds | None:
+    """The last look at the contract of bonds; None where the explorer was told of none, or before the first."""
+    return None if reader.bonds is None else reader.bonds.seen(reader.node, reader.state.head.timestamp)
 
 
 def bonds_document(reader: RunReader) -> Document | None:
-    """The contract and its gateways; None where the explorer was told of none. gateways: None before the first look."""
-    bonds = reader.bonds
+    """The contract and its gateways as they were at `seen_at`; None where the explorer was told of none.
+
+    gateways: None before the first look.
+    """
+    bonds, seen = reader.bonds, seen_bonds(reader)
     if bonds is None:
         return None
-    seen = bonds.seen(reader.node, reader.state.head.timestamp)
     return {
         "contract": hexed(bonds.gates.gateways.address),
         "bond": wei(bonds.gates.terms.bond),
         "token": hexed(bonds.gates.run.charter.token),
         "program": hexed(bonds.gates.terms.forward),
-        "gateways": None if seen is None else [bond_document(reader, one) for one in seen.values()],
+        "seen_at": None if seen is None else seen.at,
+        "gateways": None if seen is None else [_document(reader, seen, one) for one in seen.gateways.values()],
     }
 
 
-def bond_document(reader: RunReader, one: BondedGateway) -> Document:
-    """One gateway's bond. covers: whether an answer that it signs now is answered for."""
-    now = reader.state.head.timestamp
-    until = max(one.models.values(), default=0)
+def bond_document(reader: RunReader, gateway: Address) -> Document | None:
+    """One gateway's bond; None of who never bonded, and before the first look."""
+    seen = seen_bonds(reader)
+    one = None if seen is None else seen.gateways.get(gateway)
+    return None if seen is None or one is None else _document(reader, seen, one)
+
+
+def _document(reader: RunReader, seen: SeenBonds, one: BondedGateway) -> Document:
+    """covered: of each model, whether what was signed for it then could still be presented in time."""
+    stands = one.is_bonded and not one.is_convicted
+    models = [
+        {"model": hexed(model), "until": until, "covered": stands and until >= seen.at + seen.accusing_s}
+        for model, until in sorted(one.models.items())
+    ]
     return {
         "gateway": hexed(one.gateway),
         "name": reader.names.get(one.gateway),
+        "seen_at": seen.at,
         "state": "lost" if one.is_convicted else "put up" if one.is_bonded else "taken back",
-        "covers": one.is_bonded and not one.is_convicted and until >= now,
-        "pledged_until": until or None,
-        "models": [{"model": hexed(model), "until": end} for model, end in sorted(one.models.items())],
+        "models": models,
+        "covered_models": sum(model["covered"] for model in models),
         "games": one.games,
         "accused": one.accused,
-        "refuted": one.refuted,
+        "lost": one.lost,
     }

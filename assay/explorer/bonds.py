@@ -1,8 +1,8 @@
 """Bonded gateways at one contract beside a run: their bonds, their pledges, and answers of theirs that were accused.
 
 Nothing of the run names such a contract: whoever starts the explorer does, by the address that `assay gateway bond`
-printed. It is asked in the background and now and then, so its pages lag by a minute; an answer that was accused in a
-block that a reorganization took back is gone with the next look.
+printed. It is asked in the background, when a page wants it and the last look is older than a minute of chain time:
+what is shown says of when it is.
 """
 
 from __future__ import annotations
@@ -13,19 +13,25 @@ from typing import Final
 
 from assay.explorer.lookups import Lookups
 from assay.protocol.types import Address, Digest
-from assay_ledger.bindings.gateways import AnswerAccused, AnswerRefuted
+from assay_ledger.bindings.gateways import AnswerAccused, AnswerRefuted, GatewayBonded, ModelPledged
+from assay_ledger.contract import Event, Logged, Search
 from assay_ledger.deployment.answers import AnswerGates
 
 EVERY_S: Final = 60
 """Of chain time, between two looks."""
+
+BLOCKS_A_SECOND: Final = 4
+"""At the most: on chains that are slower more of them are read again than need be."""
+
+KEY: Final = "bonds"
 
 
 @dataclass(frozen=True, slots=True)
 class BondedGateway:
     """A gateway that ever bonded. models: that it pledged itself to serve, and until when, in seconds of chain time.
 
-    accused: answers that were presented on the chain; refuted: of these, what the contract found to be false. games:
-    that are under way.
+    accused: answers that were presented on the chain. lost: games about them that it lost, the first alone is counted
+    by the contract. games: that are under way.
     """
 
     gateway: Address
@@ -34,7 +40,18 @@ class BondedGateway:
     games: int
     models: dict[Digest, int]
     accused: int
-    refuted: int
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBonds:
+    """One look: gateways by their addresses, at a chain time in seconds. accusing_s: what an accusation takes; a pledge
+    that ends sooner covers nothing that is signed now.
+    """
+
+    at: int
+    accusing_s: int
+    gateways: dict[Address, BondedGateway]
 
 
 class GatewayBonds:
@@ -42,34 +59,47 @@ class GatewayBonds:
 
     def __init__(self, gates: AnswerGates) -> None:
         self.gates = gates
-        self._seen: dict[Address, BondedGateway] | None = None
+        self._seen: SeenBonds | None = None
+        self._kept: dict[type[Event], list[Logged[Event]]] = {}
+        self._from = gates.run.first_block
 
-    def seen(self, node: Lookups, now: int) -> dict[Address, BondedGateway] | None:
-        """By gateway, in the order of their addresses; None before the first look is back. now: chain time, seconds."""
-        key = ("bonds", now // EVERY_S)
-        found = node.find(key, self.look)
-        if found is not None:
-            node.forget(lambda other: isinstance(other, tuple) and other[:1] == key[:1] and other != key)
-            self._seen = found
+    def seen(self, node: Lookups, now: int) -> SeenBonds | None:
+        """The last look, and another one begun where that is old; None before the first is back. now: chain time."""
+        if self._seen is None or now - self._seen.at >= EVERY_S:
+            # One at a time: the answer has one name, and goes once it is read.
+            found = node.find(KEY, self.look)
+            if found is not None:
+                self._seen = found
+                node.forget(lambda key: key == KEY)
         return self._seen
 
-    def look(self) -> dict[Address, BondedGateway]:
-        """Asks the node. Raises UnavailableError."""
-        from assay.inference.bonds import pledges, standings  # brings torch, which nothing else here needs
+    def look(self) -> SeenBonds:
+        """Asks the node: for what is new since blocks that no reorganization takes back. Raises UnavailableError."""
+        from assay.inference.bonds import accusing_time  # brings torch, which nothing else here needs
 
-        gates = self.gates
-        chain, at, first = gates.run.chain, gates.gateways.address, gates.run.first_block
-        accused = Counter(log.event.gateway for log in chain.events(AnswerAccused.search(at), first))
-        refuted = Counter(log.event.gateway for log in chain.events(AnswerRefuted.search(at), first))
-        return {
-            one.gateway: BondedGateway(
-                one.gateway,
-                one.is_bonded,
-                one.is_convicted,
-                one.disputes,
-                pledges(gates, one.gateway),
-                accused[one.gateway],
-                refuted[one.gateway],
-            )
-            for one in standings(gates, None)
+        gates, chain = self.gates, self.gates.run.chain
+        head, at = chain.head(), gates.gateways.address
+        final = max(head.number - BLOCKS_A_SECOND * gates.run.charter.chain.reorg_depth, self._from - 1)
+        logs = {
+            kind: self._kept.get(kind, []) + list(chain.events(search, self._from, head.number))
+            for kind, search in _searches(at).items()
         }
+        self._kept = {kind: [log for log in found if log.block <= final] for kind, found in logs.items()}
+        self._from = final + 1
+        accused = Counter(log.event.gateway for log in logs[AnswerAccused])  # type: ignore[attr-defined]
+        lost = Counter(log.event.gateway for log in logs[AnswerRefuted])  # type: ignore[attr-defined]
+        models: dict[Address, dict[Digest, int]] = {}
+        for log in logs[ModelPledged]:
+            assert isinstance(log.event, ModelPledged)
+            models.setdefault(log.event.gateway, {})[log.event.model] = log.event.until
+        found: dict[Address, BondedGateway] = {}
+        for gateway in sorted({log.event.gateway for log in logs[GatewayBonded]}):  # type: ignore[attr-defined]
+            told = chain.ask(gates.gateways.bond_of(gateway))
+            more = models.get(gateway, {}), accused[gateway], lost[gateway]
+            found[gateway] = BondedGateway(gateway, told.is_bonded, told.is_convicted, told.disputes, *more)
+        return SeenBonds(head.timestamp, accusing_time(gates), found)
+
+
+def _searches(contract: Address) -> dict[type[Event], Search[Event]]:
+    kinds: tuple[type[Event], ...] = (GatewayBonded, ModelPledged, AnswerAccused, AnswerRefuted)
+    return {kind: kind.search(contract) for kind in kinds}

@@ -157,16 +157,15 @@ def account_document(account: PayerAccount) -> Document:
 def gateway_document(reader: RunReader, gateway: Address) -> Document | None:
     """An address that payers deposited for, or that bonded; None for who is no gateway."""
     tills = reader.earnings.gateways.tills_of[gateway]
-    bonds = None if reader.bonds is None else reader.bonds.seen(reader.node, reader.state.head.timestamp)
-    bonded = None if bonds is None else bonds.get(gateway)
-    if not tills and bonded is None:
+    bond = bond_document(reader, gateway)
+    if not tills and bond is None:
         return None
     accounts = [account for till in tills for account in till.accounts]
     accounts.sort(key=lambda one: (not one.asked, -one.redeemed, one.payer))
     return {
         "gateway": hexed(gateway),
         "name": reader.names.get(gateway),
-        "bond": None if bonded is None else bond_document(reader, bonded),
+        "bond": bond,
         "tokens": [till_document(till) for till in tills],
         "payers": [account_document(account) for account in accounts[:MOST_PAYERS]],
         "more": max(0, len(accounts) - MOST_PAYERS),

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from assay.engine.runtime.executor import KernelVariant
 from assay.engine.runtime.held import HeldExecutor
+from assay.engine.runtime.products.packed_pool import PackedPool
 from assay.inference.model import LanguageModel
 from assay.inference.programs import next_program, prompt_program
 from assay.protocol.errors import InvariantError
@@ -29,8 +30,9 @@ _SHORTEST: Final = 16
 _STEPS: Final = 8
 """Sizes of caches: programs for one more token read this many parts of a context, or fewer, or at least 16 places."""
 
-_MOST_EXECUTORS: Final = 12
-"""That are kept at once, each with weights packed for it; one more takes the place of the one not used for longest."""
+_MOST_EXECUTORS: Final = 64
+"""That are kept at once, more than there are kinds of unless contexts are very long; one more takes the place of the
+one not used for longest. Weights are packed once for all of them."""
 
 _CHECK_EVERY: Final = 16
 """Tokens between two that have a product checked against faults of the machine: of single rows a check takes longer
@@ -69,11 +71,12 @@ class _Executors:
     def __init__(self, model: LanguageModel, variant: KernelVariant | None) -> None:
         self._model, self._variant = model, variant
         self._made: dict[Hashable, HeldExecutor] = {}
+        self._packed = PackedPool()
 
     def of(self, purpose: Hashable, program: Callable[[], Program]) -> HeldExecutor:
         """The one for a purpose, of the program that is captured for it."""
         made = self._made.pop(purpose, None) or HeldExecutor(
-            program(), self._model.parameters, variant=self._variant, check_every=_CHECK_EVERY
+            program(), self._model.parameters, variant=self._variant, check_every=_CHECK_EVERY, pool=self._packed
         )
         self._made[purpose] = made  # now the last that was used
         if len(self._made) > _MOST_EXECUTORS:

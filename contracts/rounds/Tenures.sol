@@ -132,7 +132,8 @@ contract Tenures is ITenures {
     {
         Tenure storage t = _existing(tenure);
         if (t.holder != who) revert NotTheHolder(tenure, t.holder, who);
-        if (round < t.from || round >= t.until || t.convictedAt != 0) {
+        // Attack: evict oneself, take the lock back, and commit to the round under way with nothing behind it.
+        if (round < t.from || round >= t.until || t.convictedAt != 0 || t.released) {
             revert NotInTenure(tenure, round, t.from, t.convictedAt != 0 ? t.from : t.until);
         }
         ++t.unsettled;

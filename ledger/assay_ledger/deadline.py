@@ -169,7 +169,9 @@ class Breaker:
         self._same_until = max(now, asked + self._call_s)
         self._silences += 1
         if self._silences >= SILENCES:
-            self._until = now + min(REST_S * 2 ** min(self._silences - SILENCES, 16), MAX_REST_S)
+            # All that fails within a call's seconds is one silence: a shorter rest would be none.
+            rest = max(REST_S, self._call_s) * 2 ** min(self._silences - SILENCES, 16)
+            self._until = now + min(rest, max(MAX_REST_S, self._call_s))
 
     def answered(self) -> None:
         """Somebody answered, whatever it was."""

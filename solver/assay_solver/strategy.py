@@ -34,7 +34,7 @@ from assay_solver.actions import (
 from assay_solver.memory import FinishedWork, MergeKey
 from assay_solver.merging import Abstain, ComputeMerge, FetchUpdate, MergeKnown, MergeSeen, merging
 from assay_solver.merging import times as merge_times
-from assay_solver.pace import OwnPace, Pacing, RoundWindow, pacing
+from assay_solver.pace import JITTER, OwnPace, Pacing, RoundWindow, pacing
 
 RECENT = 2
 """Rounds that are looked at: the one under way, and the one before, whose openings and commitment may still be due."""
@@ -179,16 +179,22 @@ def is_unworked(view: RunView, round_: Round) -> bool:
     return view.status(view.round_of(round_).parent) is not GenerationStatus.CUT
 
 
+def unworked(view: RunView) -> Iterator[Round]:
+    """Rounds that this actor still can commit to, and has not, the newest first."""
+    for round_ in map(Round, range(-1 if view.round is None else view.round, -1, -1)):
+        if view.now >= view.commit_until(round_):
+            return
+        if is_unworked(view, round_):
+            yield round_
+
+
 def _work(view: RunView, own: OwnRounds) -> Iterator[Choice]:
     """One more unit or the commitment of every round that takes one, the newest first.
 
     The next round begins without who is late, and the window of the one before goes on: what is done of it is paid.
     """
-    for round_ in map(Round, range(-1 if view.round is None else view.round, -1, -1)):
-        if view.now >= view.commit_until(round_):
-            return
-        if is_unworked(view, round_):
-            yield from _work_in(view, own, round_)
+    for round_ in unworked(view):
+        yield from _work_in(view, own, round_)
 
 
 def _work_in(view: RunView, own: OwnRounds, round_: Round) -> Iterator[Choice]:
@@ -208,10 +214,21 @@ def _work_in(view: RunView, own: OwnRounds, round_: Round) -> Iterator[Choice]:
     )
     units = own.units.get((round_, state.base), 0)
     match pacing(window, own.pace, units, view.now):
-        case Pacing.TRAIN:
+        case Pacing.TRAIN if round_ == view.round or _has_time_behind(view, own):
             yield TrainUnit(round_, seat, state.base, units)
         case Pacing.COMMIT:
             yield CommitWork(round_, seat, state.base)
+
+
+def _has_time_behind(view: RunView, own: OwnRounds) -> bool:
+    """Whether a unit of an older round keeps nobody waiting: a position of the newest speaks, seals and opens.
+
+    Each of these stages goes on for the grace once most have done so; a unit that is over by then misses none of them.
+    """
+    assert view.round is not None
+    tenure = view.tenure_in(view.round)
+    work = None if tenure is None else view.work(view.round, tenure[1].seat)
+    return work is None or work.late or JITTER * own.pace.unit + own.pace.inclusion <= view.rules.grace
 
 
 def _serve(view: RunView, own: OwnRounds) -> Iterator[ServeBase]:

@@ -75,9 +75,10 @@ class Worker(Agent):
         """The epoch in which this solver last looked whether the store has its update of a round."""
 
     def keep_copies(self, view: RunView) -> None:
-        """See ActorLoop. Progress of rounds is kept while a commitment of this actor's is not settled."""
+        """See ActorLoop. Progress of a round is kept while a commitment to it is not settled, or can be made."""
         newest = view.round or 0
-        oldest = min([*(work.round for work in self._unsettled(view)), max(newest - UNSETTLED_KEPT + 1, 0)])
+        needed = [*(work.round for work in self._unsettled(view)), *strategy.unworked(view)]
+        oldest = min([*needed, max(newest - UNSETTLED_KEPT + 1, 0)])
         self.local_cache.turn(newest, max(oldest - 1, 0))
         self._runs = {key: run for key, run in self._runs.items() if key[0] >= newest or _is_late(view, key[0])}
         self._updates.forget_before(newest - 1)
@@ -212,5 +213,4 @@ class Worker(Agent):
 
 def _is_late(view: RunView, round_: Round) -> bool:
     """Whether this solver still has to commit to the round before."""
-    newest = view.round or 0
-    return newest - strategy.RECENT < round_ < newest and strategy.is_unworked(view, round_)
+    return round_ > (view.round or 0) - strategy.RECENT and strategy.is_unworked(view, round_)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.products.dot import NativeProduct
+from assay.engine.runtime.products.packed_pool import PackedPool
 from assay.protocol.program.nodes import Const, Dot, Input, Node, Output, reads, renumbered
 from assay.protocol.program.program import Program
 
@@ -88,7 +89,8 @@ def _needed(program: Program, wanted: Sequence[int], given: set[int]) -> list[in
 
 
 class HeldExecutor:
-    """Runs one program on one first list, which nobody changes any more. check_every: see Executor.
+    """Runs one program on one first list, which nobody changes any more. check_every: see Executor. pool: shared with
+    other programs that are run on the same list.
 
     Raises what `Executor` raises.
     """
@@ -100,6 +102,7 @@ class HeldExecutor:
         *,
         variant: KernelVariant | None = None,
         check_every: int = 1,
+        pool: PackedPool | None = None,
     ) -> None:
         self._held: list[list[Tensor]] = [list(held)]
         self.executor = Executor(program, variant=variant, check_every=check_every)
@@ -115,7 +118,7 @@ class HeldExecutor:
             if isinstance(product, NativeProduct):
                 x, e = product.own.columns
                 if max(x, e) < len(known):
-                    product.own.keep_columns(known[x], known[e])
+                    product.own.keep_columns(known[x], known[e], pool)
 
     def run(self, *lists: Sequence[Tensor]) -> list[list[Tensor]]:
         """The lists of Y for the other lists of X. Raises what `Executor.run` raises."""

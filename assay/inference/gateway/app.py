@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-"""So often an answer that is not streamed looks whether anybody still waits for it."""
+_LOOK_S: Final = 2.0
+"""So often an answer that is not streamed asks anew whether anybody still waits for it."""
 
 _BESIDE_S: Final = 30.0
 """Beyond an answer's own time: so long its request may take to be sent, and its last bytes to be read."""
@@ -254,9 +255,12 @@ class _Answer:
 
     async def _watch(self, request: Request) -> None:
         """Whoever hangs up leaves the row to the next, however fast tokens come."""
-        # The body is read: what comes next is that nobody is there any more. Asking now and then costs more.
-        while (await request.receive())["type"] != "http.disconnect":
-            pass
+        is_there = True
+        while is_there:
+            # Attack: a byte behind the request. The server reads on, up to the end, only when it is asked once more.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_S):
+                    is_there = (await request.receive())["type"] != "http.disconnect"
         self.give_up()
 
     def give_up(self) -> None:

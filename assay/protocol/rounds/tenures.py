@@ -92,7 +92,8 @@ class Tenures:
         tenure = self.existing(number)
         if tenure.holder != who:
             raise refuse("NotTheHolder", tenure=number, holder=tenure.holder, caller=who)
-        if not tenure.from_ <= round_ < tenure.until or tenure.convicted_at:
+        # Attack: evict oneself, take the lock back, and commit to the round under way with nothing behind it.
+        if not tenure.from_ <= round_ < tenure.until or tenure.convicted_at or tenure.released:
             raise refuse("NotInTenure", tenure=number, round=round_)
         return tenure
 

@@ -168,7 +168,7 @@ class RunView:
             (
                 (number, t)
                 for number, t in self.tenures_of(self.me)
-                if t.from_ <= round_ < t.until and not t.convicted_at
+                if t.from_ <= round_ < t.until and not t.convicted_at and not t.released
             ),
             None,
         )

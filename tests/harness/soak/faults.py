@@ -155,7 +155,7 @@ class Surroundings:
         self.ends_at: float | None = None
         """Chain time at which the store works again."""
         self.outages: list[tuple[float, float]] = []
-        """When it did not, in chain time."""
+        """When it did not answer as it should, in chain time; slow is no outage."""
         self._struck_at = 0.0
         self.counts: dict[str, int] = {}
 
@@ -190,7 +190,7 @@ class Surroundings:
         self.node.close()
 
     def _note_outage(self) -> None:
-        if self.ends_at is not None:
+        if self.ends_at is not None and self.backend.mode != "slow":
             self.outages.append((self._struck_at, self.clock.now()))
 
     def _count(self, name: str, how: str) -> None:

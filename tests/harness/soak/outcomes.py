@@ -38,7 +38,7 @@ def _everybody(soaked: SoakedRun) -> dict[str, tuple[Address, int]]:
 
 @dataclass(frozen=True)
 class Missed:
-    """What an honest solver was not paid for, and what befell it from that round's opening to the next one's merge."""
+    """What an honest solver was not paid for, and what befell it from that round's opening to the next one's."""
 
     round: Round
     was_store_down: bool
@@ -74,7 +74,7 @@ def _works(soaked: SoakedRun, name: str) -> list[WorkRecord]:
 def _missed(soaked: SoakedRun, name: str, round_: Round) -> Missed:
     rounds = soaked.made.view.books.commitments.rounds
     start = rounds[round_].t0
-    end = rounds[round_ + 1].mask_at if round_ + 1 < len(rounds) else rounds[round_].mask_at
+    end = rounds[round_ + 1].t0 if round_ + 1 < len(rounds) else soaked.made.view.merge_until(round_)
     around = soaked.around[name]
     rest = MAX_REST_S / around.clock.rate
     was_down = any(down <= end and start <= up + rest for down, up in around.outages)

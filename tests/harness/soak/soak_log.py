@@ -19,19 +19,20 @@ class SoakLog:
 
     def note(self, who: str, what: str) -> None:
         """One more line, at the chain time that it is."""
-        line = f"{self.now:.0f} {who}: {what}\n"
+        line = f"{self.now:.0f} {who}: {' '.join(what.split())}\n"
         if self._last.get(who) != line:
             self._last[who] = line
             self._file.write(line)
 
     def lines(self, who: str, start: float, end: float) -> list[str]:
         """What befell somebody between two chain times, and everybody (`all`)."""
+        named = f"{who}:", "all:"
         self._file.flush()
         with self.path.open() as lines:
             return [
                 line.rstrip()
                 for line in lines
-                if start <= float(line.split(" ", 1)[0]) <= end and line.split(" ", 1)[1].startswith((who, "all"))
+                if start <= float(line.split(" ", 1)[0]) <= end and line.split(" ", 1)[1].startswith(named)
             ]
 
 

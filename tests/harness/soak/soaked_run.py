@@ -60,8 +60,8 @@ EVENTS: Final = "events.sqlite"
 """In an actor's folder, as the commands keep it."""
 SEATS: Final = 5
 CHAIN: Final = "l1"
-"""Its shortest window, 660 s, outlasts a store that is dark for a minute and that a slow clock then lets rest for eight
-more: whatever an outage costs anybody is a fault of ours."""
+"""Its shortest window, 660 s, outlasts a store that is dark for a minute and that a slow clock then lets rest for two
+more: what an outage costs anybody beside a merge is a fault of ours."""
 
 
 class Killed(BaseException):
@@ -165,6 +165,8 @@ class SoakedRun:
                     around.strike()
             try:
                 acted |= player.agent.step()
+                # Whose node is behind looks again in a moment, and not at the next window's end.
+                acted |= player.agent._seen.number < head.number
             except Killed:
                 acted = True
                 self.restart(name)

@@ -66,7 +66,8 @@ def check_rounds(shells: FaultyShells, names: tuple[str, ...], rounds: int) -> N
         units = {name: w.work.units for name, w in works.items() if not w.late}
         assert len(view.counted(r)[0]) == len(units)
         # Who comes back while the window of a round that it missed goes on commits the least, without weight.
-        back = {f.actor for f in shells.faults if f.kind in {FaultKind.AWAY, FaultKind.FROZEN} and f.round <= r}
+        absent = [f for f in shells.faults if f.kind in {FaultKind.AWAY, FaultKind.FROZEN}]
+        back = {f.actor for f in absent if f.round <= r <= f.round + f.rounds}
         assert works.keys() - units.keys() <= back
         must, may = set(names), set[str]()
         for fault in shells.faults:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 
 from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
-from assay.inference.bonds import LOOKED_UP_S, AnswerGames, CoverWatch, NotCovered
+from assay.inference.bonds import LOOKED_UP_S, AnswerGames, CoverWatch, NotCovered, accusing_time
 from assay.inference.generate import generate
 from assay.inference.lies import catch_liar, claimed_trace, false_statement
 from assay.inference.rows import WindowRows
@@ -114,44 +114,75 @@ def test_an_explorer_shows_the_bonds_of_the_contract_that_it_is_told_of(paid: Pa
     me, client = "0x" + address_of(paid.keys[0]).hex(), explored(paid, bonds)
     found = client.get("/api/v1/bonds").json()
     (mine,) = found["gateways"]
-    listed = paid.done("gateway", "list", "--bonds", bonds)["gateways"][0]
+    until = paid.done("gateway", "list", "--bonds", bonds)["gateways"][0]["pledged_until"]
     assert (found["contract"], found["bond"]) == (bonds.lower(), str(100 * ETHER))
-    assert (mine["gateway"], mine["pledged_until"]) == (me, listed["pledged_until"]) and mine["covers"]
-    assert mine["models"] == [{"model": "0x" + MODEL.root.hex(), "until": listed["pledged_until"]}]
-    assert (mine["state"], mine["games"], mine["accused"], mine["refuted"]) == ("put up", 0, 0, 0)
-    assert "covers what it signs" in client.get("/gateways").text
+    assert found["seen_at"] == mine["seen_at"] == paid.chain.head().timestamp
+    assert mine["models"] == [{"model": "0x" + MODEL.root.hex(), "until": until, "covered": True}]
+    counts = [mine[name] for name in ("covered_models", "games", "accused", "lost")]
+    assert (mine["gateway"], mine["state"], counts) == (me, "put up", [1, 0, 0, 0])
+    assert "put up" in client.get("/gateways").text
     # It is a gateway by its bond alone: nobody has deposited for it.
     assert client.get(f"/api/v1/gateways/{me}").json()["bond"] == mine
-    assert "covers what it signs" in client.get(f"/gateways/{me}").text
+    assert "covered</span>, pledged until" in client.get(f"/gateways/{me}").text
     blind = explored(paid, None)
     assert blind.get("/api/v1/bonds").status_code == blind.get(f"/gateways/{me}").status_code == 404
     assert "Bonds" not in blind.get("/gateways").text
 
 
-def test_pages_do_not_wait_for_a_node_that_is_asked_about_bonds(
+def test_a_pledge_covers_to_the_last_second_in_which_it_can_be_presented(paid: PaidRun, bonds: str) -> None:
+    snapshot, gates, me = paid.chain.rpc("evm_snapshot"), gates_at(paid, bonds), address_of(paid.keys[0])
+    until = paid.chain.ask(gates.gateways.pledge_of(me, MODEL.root))
+    for late, covered in ((0, True), (1, False)):
+        paid.chain.rpc("evm_mine", {"timestamp": until - accusing_time(gates) + late})
+        (shown,) = explored(paid, bonds).get("/api/v1/bonds").json()["gateways"]
+        assert (shown["models"][0]["covered"], shown["covered_models"]) == (covered, int(covered))
+    assert paid.chain.rpc("evm_revert", snapshot)
+
+
+def test_pages_do_not_wait_for_a_node_that_is_asked_about_bonds_and_say_of_when_they_are(
     paid: PaidRun, bonds: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader, asked, answers = RunReader(paid.run, bonds=gates_at(paid, bonds)), threading.Event(), threading.Event()
+    snapshot, later = paid.chain.rpc("evm_snapshot"), [0.0]
+    reader = RunReader(paid.run, bonds=gates_at(paid, bonds), clock=lambda: later[0])
     assert reader.bonds is not None
-    look = reader.bonds.look
+    look, answers, looks = reader.bonds.look, threading.Semaphore(0), []
 
     def slow() -> Any:
-        asked.set()
-        assert answers.wait(60)
+        looks.append(reader.run.chain.head().timestamp)
+        assert answers.acquire(timeout=60)
         return look()
+
+    def seen_at() -> Any:
+        later[0] += 60.0  # the reader asks for the newest block
+        return client.get("/api/v1/bonds").json()["seen_at"]
+
+    def wait_for(wanted: Callable[[Any], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not wanted(seen_at()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
     monkeypatch.setattr(reader.bonds, "look", slow)
     reader.node.start()
     try:
         client = TestClient(make_app(reader))
-        assert client.get("/api/v1/bonds").json()["gateways"] is None
-        assert asked.wait(60) and "Being asked" in client.get("/gateways").text
-        answers.set()
-        while client.get("/api/v1/bonds").json()["gateways"] is None:
-            time.sleep(0.05)
+        assert seen_at() is None and "Being asked" in client.get("/gateways").text
+        answers.release()
+        wait_for(lambda at: at is not None)
+        first = seen_at()
+        assert first == seen_at() == looks[0] and len(looks) == 1
+        # A day later the old look is shown with its time, and another one is begun: one, however often it is wanted.
+        paid.chain.rpc("evm_mine", {"timestamp": first + 86_400})
+        assert [seen_at() for _ in range(5)] == [first] * 5
+        paid.chain.rpc("evm_mine", {"timestamp": first + 2 * 86_400})
+        assert [seen_at() for _ in range(5)] == [first] * 5
+        answers.release()
+        wait_for(lambda at: at > first)
+        assert len(looks) == 2
     finally:
-        answers.set()
+        answers.release(10)
         reader.node.stop()
+        assert paid.chain.rpc("evm_revert", snapshot)
 
 
 def test_who_pays_looks_up_a_bond_before_it_signs(paid: PaidRun, bonds: str) -> None:
@@ -214,8 +245,8 @@ def test_a_false_answer_is_accused_by_its_reader_and_costs_the_bond(paid: PaidRu
     found = paid.chain.ask(gates.gateways.bond_of(address_of(paid.keys[0])))
     assert found.is_convicted and not found.is_bonded and found.disputes == 0
     (shown,) = explored(paid, bonds).get("/api/v1/bonds").json()["gateways"]
-    assert (shown["state"], shown["covers"], shown["accused"], shown["refuted"]) == ("lost", False, 1, 1)
-    assert "lost: an answer of it was proven false" in explored(paid, bonds).get(f"/gateways/{shown['gateway']}").text
+    assert [shown[name] for name in ("state", "covered_models", "accused", "lost")] == ["lost", 0, 1, 1]
+    assert "lost in a game about an answer" in explored(paid, bonds).get(f"/gateways/{shown['gateway']}").text
     # Who was interrupted, and begins again, has its game still, and stakes nothing for another.
     assert paid.done(*words) == said and gates.games.count() == 1
     won = paid.done(*paid.words(1, "unbond", "--bonds", bonds, "--yes"))

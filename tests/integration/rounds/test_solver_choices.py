@@ -27,7 +27,7 @@ from assay_solver.actions import (
 )
 from assay_solver.memory import FinishedWork
 from assay_solver.merging import ComputeMerge, FetchUpdate, HoldUpdates, OpenRoot, SealRoot
-from assay_solver.pace import OwnPace
+from assay_solver.pace import JITTER, OwnPace
 from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.player import TERMS, RoundPlayer
 from tests.harness.rounds.samples import fields, mark, node_ref, work_of
@@ -212,6 +212,47 @@ def test_who_was_late_commits_to_the_last_second_though_the_next_round_began(cha
     assert first in chosen(world, late) and refused(world, late, first) == ""
     world.at(until + 1)
     assert first not in chosen(world, late) and refused(world, late, first) == "TooLate"
+    chain.evm.evm.revert(kept)
+
+
+@pytest.mark.parametrize(("unit", "trains"), [(0.0, True), (18.0, True), (18.1, False), (100.0, False)])
+def test_a_position_of_the_newest_round_trains_for_an_older_one_only_what_keeps_nobody_waiting(
+    chain: RoundChain, unit: float, trains: bool
+) -> None:
+    """Speaking, sealing and opening go on for the grace (30 s) once most have; a unit takes a tenth more now and then,
+    and a word some seconds until it is mined."""
+    kept = chain.evm.evm.snapshot()
+    world = ToldWorld(chain)
+    late, *others = world.begin(5)
+    world.play_round(others)
+    base = world.told.books.commitments.rounds[0].base
+    pace = OwnPace(unit, finish=5.0, inclusion=TERMS.grace - JITTER * 18.0)
+    done = TERMS.min_units - 1
+    older = TrainUnit(Round(0), world.seat(late), base, done)
+
+    def chooses() -> list[Choice]:
+        view = view_of(world, late)
+        return list(strategy.candidates(view, strategy.OwnRounds(pace, lead=0, units={(Round(0), base): done}), []))
+
+    assert older in chooses()  # nothing of the newest round is its to say yet
+    assert world.commit(late) == ""
+    assert (older in chooses()) == trains
+    chain.evm.evm.revert(kept)
+
+
+def test_who_has_no_weight_in_the_newest_round_trains_for_an_older_one(chain: RoundChain) -> None:
+    kept = chain.evm.evm.snapshot()
+    world = ToldWorld(chain)
+    late, *others = world.begin(5)
+    world.play_round(others)
+    assert [world.commit(who) for who in others] == [""] * 4
+    world.at(world.told.books.commitments.rounds[1].mask_at + 1)
+    assert world.commit(late) == ""
+    view = view_of(world, late)
+    base = world.told.books.commitments.rounds[0].base
+    units = {(Round(0), base): TERMS.min_units - 1}
+    found = strategy.candidates(view, strategy.OwnRounds(OwnPace(100.0, 5.0, 12.0), lead=0, units=units), [])
+    assert TrainUnit(Round(0), world.seat(late), base, TERMS.min_units - 1) in list(found)
     chain.evm.evm.revert(kept)
 
 

@@ -96,6 +96,30 @@ def test_two_absences_in_a_row_cost_the_seat_and_half_of_the_fee_burns(world: Ro
     assert w.vault.free_of(gone) == 1000 * ETHER - FEE
 
 
+def test_who_took_its_lock_back_commits_to_nothing(world: RoundWorld) -> None:
+    """Attack: stay away twice, evict oneself for half of the fee, take the lock back, and poison the next round."""
+    w = world
+    gone, *rest = w.begin(8)
+    absent_round(w, rest)
+    absent_round(w, rest)
+    past_commits(w)
+    assert w.round == 2 and evict(w, gone, gone, 1) == ""
+    assert w.release(gone) == ""
+    assert w.commit(gone) == "NotInTenure"
+    assert not w.model.commitments.group_of(w.round, 0).committed
+
+
+def test_who_is_evicted_commits_to_the_round_under_way_and_is_bound_by_it(world: RoundWorld) -> None:
+    w = world
+    gone, *rest = w.begin(8)
+    absent_round(w, rest)
+    absent_round(w, rest)
+    past_commits(w)
+    assert evict(w, gone, rest[0], 1) == ""
+    assert w.commit(gone) == ""
+    assert w.release(gone) == "TenureObliged"
+
+
 def test_who_came_back_or_is_there_again_is_not_put_off(world: RoundWorld) -> None:
     w = world
     people = w.begin(8)

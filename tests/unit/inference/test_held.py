@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 from torch import Tensor
@@ -9,6 +11,7 @@ from torch import Tensor
 from assay.engine.compiler.lowering.registry import FIXED8, FIXED14, FIXED22, Precision
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.held import HeldExecutor, parted
+from assay.engine.runtime.products.packed_pool import PackedPool
 from assay.inference.programs import next_program, window_program
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Input, RowExp
@@ -86,3 +89,25 @@ def test_parameters_that_somebody_changes_after_all_are_found_by_the_watch() -> 
         for _ in range(40):
             held.run(*lists)
     assert found.value.code == "HardwareFault"
+
+
+def test_weights_are_packed_once_for_all_programs_that_read_them() -> None:
+    if Executor(next_program(SHAPE)).variant is not KernelVariant.FUSED:
+        pytest.skip("stock torch packs nothing")
+    parameters, pool = small_gpt().parameters, PackedPool()
+    programs = [next_program(SHAPE), window_program(SHAPE), next_program(SHAPE, rows=4)]
+    lists = [[NEXT, [cache()]], [WINDOW], [[t.repeat(4) for t in NEXT], [cache().repeat(4, 1, 1, 1, 1, 1)]]]
+    alone = [HeldExecutor(program, parameters).run(*x) for program, x in zip(programs, lists, strict=True)]
+    first = HeldExecutor(programs[0], parameters, pool=pool)
+    packed = len(pool)
+    assert packed > 0
+    others = [HeldExecutor(program, parameters, pool=pool) for program in programs[1:]]
+    assert len(pool) == packed
+    together = [held.run(*x) for held, x in zip([first, *others], lists, strict=True)]
+    for mine, own in zip(together, alone, strict=True):
+        assert all(bits_equal(a, b) for p, q in zip(mine, own, strict=True) for a, b in zip(p, q, strict=True))
+    # Of other weights there is another copy, and what nobody holds any more is gone.
+    HeldExecutor(programs[0], [2 * p for p in parameters], pool=pool)
+    del first, others
+    gc.collect()
+    assert len(pool) == 0

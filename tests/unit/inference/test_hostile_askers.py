@@ -84,10 +84,13 @@ def asking(port: int, **more: object) -> socket.socket:
     return asker
 
 
-def test_who_hangs_up_leaves_its_row_though_tokens_come_fast() -> None:
+@pytest.mark.parametrize("behind", [b"", b"\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["", "line", "next"])
+def test_who_hangs_up_leaves_its_row_though_tokens_come_fast(behind: bytes) -> None:
+    """Attack: bytes behind the request, at which a server stops to read, and never hears of the end."""
     rows = PacedRows()
     with serving(rows) as (port, _):
         asker = asking(port)
+        asker.sendall(behind)
         time.sleep(0.3)
         asker.close()
         assert rows.released.wait(5)

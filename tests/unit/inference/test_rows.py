@@ -110,8 +110,9 @@ def test_a_cache_grows_and_shrinks_with_the_longest_text_and_changes_no_bit() ->
     assert sizes == [16, 32, *[32] * 4, *[40] * 4, *[16] * 9, *[32] * 3]
 
 
-def test_what_lies_in_new_places_changes_no_bit() -> None:
+def test_what_lies_in_new_places_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A weight of 0 leaves nothing of what is ahead of a row, be it no number: memory is taken as it is."""
+    monkeypatch.setattr("assay.inference.rows._CHECK_EVERY", 1)  # products are checked against faults too
     model = small_gpt(LONG)
     rows = CachedRows(model)
     first = walked(rows, [1] * 14, [2, 3, 4, 5])

@@ -40,6 +40,7 @@ from assay.engine.runtime.products.native_plan import (
     sums_memory,
     table,
 )
+from assay.engine.runtime.products.packed_pool import PackedPool
 from assay.engine.runtime.values.dtypes import fill_tensor
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Dot, Operand
@@ -223,19 +224,21 @@ class NativeDot:
         """The nodes of the operand that is packed whole, and of its exponents."""
         return self._sources[2:]
 
-    def keep_columns(self, x: Tensor, e: Tensor) -> bool:
+    def keep_columns(self, x: Tensor, e: Tensor, pool: PackedPool | None = None) -> bool:
         """Pack that operand, x f32 with exponents e, once for all later calls; False where it has several batches.
 
-        Whoever asks for it gives the same numbers in every call.
+        Whoever asks for it gives the same numbers in every call. Of equal bytes a pool keeps one copy.
         """
         if self._sizes[0] != 1:
             return False
         exponents = e.to(torch.int32)
         count = self._kernels.keep(self._address, x.data_ptr(), exponents.data_ptr(), 0)
-        memory = torch.empty(count + _LINE, dtype=torch.uint8)
-        place = -memory.data_ptr() % _LINE + self._keep(memory)
+        memory = torch.zeros(count + _LINE, dtype=torch.uint8)  # what lies between, too, is the same for all
+        place = memory.data_ptr() + -memory.data_ptr() % _LINE
         self._kernels.keep(self._address, x.data_ptr(), exponents.data_ptr(), place)
-        self._plan.kept = place
+        if pool is not None:
+            memory = pool.one_of(memory, place - memory.data_ptr(), count)
+        self._plan.kept = -memory.data_ptr() % _LINE + self._keep(memory)
         return True
 
     def run(self, values: list[Tensor], out: Tensor | None = None) -> Tensor:
