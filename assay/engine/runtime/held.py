@@ -118,7 +118,7 @@ class HeldExecutor:
             if isinstance(product, NativeProduct):
                 x, e = product.own.columns
                 if max(x, e) < len(known):
-                    product.own.keep_columns(known[x], known[e], pool)
+                    product.own.keep_columns(known[x], known[e], PackedPool() if pool is None else pool)
 
     def run(self, *lists: Sequence[Tensor]) -> list[list[Tensor]]:
         """The lists of Y for the other lists of X. Raises what `Executor.run` raises."""

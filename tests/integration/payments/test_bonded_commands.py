@@ -139,7 +139,7 @@ def test_a_pledge_covers_to_the_last_second_in_which_it_can_be_presented(paid: P
     assert paid.chain.rpc("evm_revert", snapshot)
 
 
-def test_pages_do_not_wait_for_a_node_that_is_asked_about_bonds_and_say_of_when_they_are(
+def test_pages_do_not_wait_for_a_look_at_bonds_and_say_of_when_it_is(
     paid: PaidRun, bonds: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot, later = paid.chain.rpc("evm_snapshot"), [0.0]

@@ -216,7 +216,7 @@ def test_who_was_late_commits_to_the_last_second_though_the_next_round_began(cha
 
 
 @pytest.mark.parametrize(("unit", "trains"), [(0.0, True), (18.0, True), (18.1, False), (100.0, False)])
-def test_a_position_of_the_newest_round_trains_for_an_older_one_only_what_keeps_nobody_waiting(
+def test_a_position_trains_for_an_older_round_only_what_keeps_nobody_waiting(
     chain: RoundChain, unit: float, trains: bool
 ) -> None:
     """Speaking, sealing and opening go on for the grace (30 s) once most have; a unit takes a tenth more now and then,

@@ -16,6 +16,7 @@ from assay.engine.runtime.native.library import native, processor_flags
 from assay.engine.runtime.products import native_dot, native_selftest
 from assay.engine.runtime.products.dot import _by_element, dot, groups
 from assay.engine.runtime.products.native_dot import DotKernels, NativeDot, kernels_of
+from assay.engine.runtime.products.packed_pool import PackedPool
 from assay.protocol.program.nodes import Dot, Input, Operand
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import View
@@ -99,7 +100,7 @@ def test_a_product_whose_columns_are_kept_packed_is_the_same(kernels: DotKernels
         program, node = native_selftest.matrix_program((1, rows, columns, terms), pa, pb)
         fresh, kept = (NativeDot(kernels, program, node, ((0,), (1,), (2,))) for _ in range(2))
         x, e = (values[j] for j in kept.columns)
-        assert kept.keep_columns(x, e)
+        assert kept.keep_columns(x, e, PackedPool())
         assert same(kept.run(values), fresh.run(values))
         assert torch.equal(kept.sums(values), fresh.sums(values))
         assert same(kept.checked(values, (1, 2)), fresh.run(values))
@@ -111,7 +112,7 @@ def test_a_product_whose_columns_are_kept_packed_is_the_same(kernels: DotKernels
 def test_columns_of_several_batches_are_not_kept(kernels: DotKernels):
     program, node = native_selftest.matrix_program((2, 3, 4, 5), 14, 14)
     product = NativeDot(kernels, program, node, ((0,), (1,), (2,)))
-    assert not product.keep_columns(torch.zeros(2, 4, 5), torch.zeros(2, 4, dtype=torch.int32))
+    assert not product.keep_columns(torch.zeros(2, 4, 5), torch.zeros(2, 4, dtype=torch.int32), PackedPool())
 
 
 def normal(generator: torch.Generator, *shape: int) -> Tensor:

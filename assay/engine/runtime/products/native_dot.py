@@ -224,10 +224,9 @@ class NativeDot:
         """The nodes of the operand that is packed whole, and of its exponents."""
         return self._sources[2:]
 
-    def keep_columns(self, x: Tensor, e: Tensor, pool: PackedPool | None = None) -> bool:
-        """Pack that operand, x f32 with exponents e, once for all later calls; False where it has several batches.
-
-        Whoever asks for it gives the same numbers in every call. Of equal bytes a pool keeps one copy.
+    def keep_columns(self, x: Tensor, e: Tensor, pool: PackedPool) -> bool:
+        """Pack that operand, x f32 with exponents e, which all later calls give too; False where it has several batches.
+        Of equal bytes a pool keeps one copy.
         """
         if self._sizes[0] != 1:
             return False
@@ -236,8 +235,7 @@ class NativeDot:
         memory = torch.zeros(count + _LINE, dtype=torch.uint8)  # what lies between, too, is the same for all
         place = memory.data_ptr() + -memory.data_ptr() % _LINE
         self._kernels.keep(self._address, x.data_ptr(), exponents.data_ptr(), place)
-        if pool is not None:
-            memory = pool.one_of(memory, place - memory.data_ptr(), count)
+        memory = pool.one_of(memory, place - memory.data_ptr(), count)
         self._plan.kept = -memory.data_ptr() % _LINE + self._keep(memory)
         return True
 
