@@ -225,7 +225,7 @@ class NativeDot:
         return self._sources[2:]
 
     def keep_columns(self, x: Tensor, e: Tensor, pool: PackedPool) -> bool:
-        """Pack that operand, x f32 with exponents e, which all later calls give too; False where it has several batches.
+        """Pack that operand, x f32 with exponents e, which all later calls give; False where it has several batches.
         Of equal bytes a pool keeps one copy.
         """
         if self._sizes[0] != 1:
