@@ -127,12 +127,13 @@ SHOWN: Final = ("f32", "int4", "sparse-carried", "muloco", "streaming-overlap", 
 
 HEAD: Final = """# Methods beside each other
 
-Made by `python -m tools.grid` of [grid.csv](grid.csv), one row a training; jobs and tests were fixed
-before they ran ([ADR 76](adr/0076-a-grid-planned-before.md)): 2,000 steps of all workers together, in
-rounds of 25 a worker, so as many tokens in each row; means of seeds 1 to 3, nats a token of the
-validation split. *beside f32*: the 90 % interval of the loss over that of f32 updates, same workers
-and seed, less 1. *equal*: within half a per cent; *above*, *below*: wholly outside of that; what the
-methods are: [updates.md](updates.md). *bytes*: a parameter and round, of two workers.
+Made by `python -m tools.grid` of [grid.csv](grid.csv), one row a training; jobs and tests were
+fixed before they ran ([ADR 76](adr/0076-a-grid-planned-before.md)): 2,000 steps of all workers
+together, in rounds of 25 a worker, so as many tokens in each row; means of seeds 1 to 3, nats a
+token of the validation split. *beside f32*: the 90 % interval of the loss over that of f32
+updates, same workers and seed, less 1. *equal*: within half a per cent; *above*, *below*: wholly
+outside of that; what the methods are: [updates.md](updates.md). *bytes*: a parameter and round,
+of two workers.
 """
 
 

@@ -137,6 +137,9 @@ def draw(title: str, x_name: str, curves: Sequence[PlotLine], *, width: int = 82
     canvas.text(left, 14, title)
     canvas.text((left + right) / 2 - 5 * len(x_name), height - 22, x_name)
     longest = max(len(c.name) for c in curves)
+    # Names stand where the curves are low.
+    rises = sum(c.points[-1][1] for c in curves) > sum(c.points[0][1] for c in curves)
+    names_x = left + 70 if rises else right - longest * 10 - 10
     for k, curve in enumerate(curves):
         style = k if curve.style is None else curve.style
         colour, dash = _COLOURS[style % len(_COLOURS)], _DASHES[style % len(_DASHES)]
@@ -145,7 +148,7 @@ def draw(title: str, x_name: str, curves: Sequence[PlotLine], *, width: int = 82
             canvas.line(a, b, colour, dash)
         for place in places:
             canvas.dot(*place, 2.0, colour)
-        name_x, name_y = right - longest * 10 - 10, top + 14 + 20 * k
+        name_x, name_y = names_x, top + 14 + 20 * k
         canvas.line((name_x - 50, name_y + 6), (name_x - 10, name_y + 6), colour, dash)
         canvas.text(name_x, name_y, curve.name, colour)
     return canvas.png()

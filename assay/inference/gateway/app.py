@@ -22,7 +22,7 @@ from assay.inference.gateway.limits import AskerLimits, Limited, error_document
 from assay.inference.gateway.till import HEADER, Charge, PaymentRequired, Till
 from assay.inference.generate import NO_END
 from assay.inference.model import MAX_TOKENS, LanguageModel, PromptTooLong
-from assay.inference.sampling import SamplingTerms
+from assay.inference.sampling import GREEDY, SamplingTerms
 from assay.inference.statement import NO_RUN, SignedStatement, sign, statement_of
 from assay.protocol.errors import AssayError, DeadlineError, UnavailableError, UserError
 from assay.protocol.types import Address
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _LOOK_S: Final = 2.0
 """So often an answer that is not streamed asks anew whether anybody still waits for it."""
+
+_SHORT: Final = 2_048
+"""Tokens of a statement that is hashed and signed within a millisecond or two."""
 
 _BESIDE_S: Final = 30.0
 """Beyond an answer's own time: so long its request may take to be sent, and its last bytes to be read."""
@@ -85,7 +88,8 @@ class TokensAbove(UserError):
 
 
 def make_app(terms: GatewayTerms, batch: TextBatch) -> ASGIApp:
-    """The application, behind its limits."""
+    """The application, behind its limits; what every statement names is found before anybody asks."""
+    statement_of(terms.model, (), GREEDY, 0, ())
     app = FastAPI(
         title="Assay gateway",
         version="1",
@@ -277,10 +281,16 @@ class _Answer:
     async def _ending(self) -> tuple[SignedStatement, dict[str, Any]]:
         """The statement, and what was paid, which is on disk before anybody reads of it."""
         if self._charge is None:
-            return await asyncio.to_thread(self._signed), {}
+            return await self._statement(), {}
         settled = self._charge.settle(self._wish.answer, is_whole=True)
-        signed = await asyncio.to_thread(self._signed)
+        signed = await self._statement()
         return signed, {"payment": await asyncio.wrap_future(settled)}
+
+    async def _statement(self) -> SignedStatement:
+        """A short one is signed here, which takes less than to ask another thread for it."""
+        if len(self._wish.prompt) + len(self._wish.answer) <= _SHORT:
+            return self._signed()
+        return await asyncio.to_thread(self._signed)
 
     async def events(self) -> AsyncIterator[str]:
         """The answer as server-sent events: pieces of text, the end with its statement, `[DONE]`."""

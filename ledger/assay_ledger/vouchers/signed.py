@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import coincurve
@@ -72,8 +73,12 @@ def sign_voucher(keys: ActorKeys, voucher: Voucher, domain: VoucherDomain) -> Si
     return SignedVoucher(voucher, bytes(signature))
 
 
+@lru_cache(maxsize=1024)
 def signer_of(signed: SignedVoucher, domain: VoucherDomain) -> Address | None:
-    """Whose key has signed, as the contract finds it out; None for what it does not take for a signature."""
+    """Whose key has signed, as the contract finds it out; None for what it does not take for a signature.
+
+    Kept, since a gateway asks before it asks the chain anything, and again before it accepts.
+    """
     signature = signed.signature
     if len(signature) != SIGNATURE_SIZE or signature[64] not in (27, 28):
         return None
