@@ -39,7 +39,7 @@ _T95: Final = (6.3138, 2.92, 2.3534, 2.1318, 2.015, 1.9432, 1.8946, 1.8595, 1.83
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class GridVerdict:
     """A method on a task. low, high: the 90 % interval of the mean of d, of so many pairs; NaN of fewer than two."""
 
     method: str
@@ -78,18 +78,18 @@ def jobs_of(task: str, methods: Sequence[str] = tuple(METHODS)) -> list[Compared
     ]
 
 
-def verdict(method: str, task: str, rows: dict[ComparedRun, ComparedRow]) -> Verdict:
+def verdict(method: str, task: str, rows: dict[ComparedRun, ComparedRow]) -> GridVerdict:
     """TOST of what has been run of a method on a task."""
     pairs = [(rows[job], rows[job.dense]) for job in jobs_of(task, [method])[-12:] if job in rows and job.dense in rows]
     # Texts differ between versions of Python: a pair is of one.
     pairs = [(row, dense) for row, dense in pairs if row.text == dense.text]
     d = [math.log(row.loss / dense.loss) for row, dense in pairs]
     if not all(map(math.isfinite, d)):
-        return Verdict(method, len(d), math.inf, math.inf, math.inf)
+        return GridVerdict(method, len(d), math.inf, math.inf, math.inf)
     if len(d) < 2:
-        return Verdict(method, len(d), *[math.nan] * 3)
+        return GridVerdict(method, len(d), *[math.nan] * 3)
     half = _T95[len(d) - 2] * stdev(d) / math.sqrt(len(d))
-    return Verdict(method, len(d), fmean(d), fmean(d) - half, fmean(d) + half)
+    return GridVerdict(method, len(d), fmean(d), fmean(d) - half, fmean(d) + half)
 
 
 def task_table(task: str, rows: dict[ComparedRun, ComparedRow]) -> str:

@@ -31,6 +31,10 @@ class _OpenGate:
         """See Rights."""
         return False
 
+    def stopped_at(self) -> int:
+        """See Rights."""
+        return 0
+
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """See Rights."""
 

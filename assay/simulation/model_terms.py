@@ -97,6 +97,10 @@ class OpenGate:
         """It never is."""
         return False
 
+    def stopped_at(self) -> int:
+        """Never."""
+        return 0
+
 
 def person(number: int) -> Address:
     """Somebody's account."""

@@ -144,8 +144,6 @@ interface IEscrow is IRoundGate {
 
     function phase() external view returns (RunPhase);
 
-    /// @notice When the run was cancelled or wound down, as a chain time in seconds; 0: it was not. Nothing is audited or paid any more.
-    function stoppedAt() external view returns (uint48);
     function balance() external view returns (uint256);
     function reservedTotal() external view returns (uint256);
     function reservedOf(uint64 round) external view returns (uint256);

@@ -82,6 +82,9 @@ interface IRoundGate {
 
     /// @notice The run was cancelled or wound down: what no open game holds is free, and nothing is paid any more.
     function isStopped() external view returns (bool);
+
+    /// @notice When that was, as a chain time in seconds; 0: it was not. Nothing is audited or paid any more.
+    function stoppedAt() external view returns (uint48);
 }
 
 /// @title IAccusers: who accused work by an attestation of its own, and how the game of it goes

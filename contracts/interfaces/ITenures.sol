@@ -162,6 +162,9 @@ interface ITenures {
     function holderOf(uint32 tenure) external view returns (address);
     function isConvicted(uint32 tenure) external view returns (bool);
 
+    /// @notice Does a lock stand behind what it says: it was neither lost nor taken back?
+    function canAnswer(uint32 tenure) external view returns (bool);
+
     /// @notice Tenures that an account has and that last.
     function tenuresOf(address holder) external view returns (uint256);
 

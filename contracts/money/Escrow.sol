@@ -69,7 +69,7 @@ contract Escrow is IEscrow {
     uint24 private _epoch; // the newest when the last round opened
     uint64 private _load; // seats of rounds opened while it was
     uint64 public liveRounds;
-    /// @inheritdoc IEscrow
+    /// @inheritdoc IRoundGate
     uint48 public stoppedAt;
     /// @inheritdoc IEscrow
     uint256 public reservedTotal;

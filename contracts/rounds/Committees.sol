@@ -111,7 +111,7 @@ abstract contract Committees is RoundClock {
         if (bySeats) {
             (opener, voices, all) = (_works[round][position].tenure, 1, Lanes.count(maskable));
             isMine = position < ONE_LEVEL && maskable >> position & 1 == 1 && _tenures.holderOf(opener) == who;
-            isMine = isMine && !_tenures.isConvicted(opener);
+            isMine = isMine && _tenures.canAnswer(opener);
         } else {
             (opener, voices, all) = (position, Lanes.count(positions), node >> 32 != 0 ? _positions : _topPositions);
             isMine = _tickets.ownerOf(position) == who && _tickets.canAnswer(position)
@@ -135,10 +135,10 @@ abstract contract Committees is RoundClock {
         for (uint32 j = 0; positions >> j != 0; ++j) {
             if (positions >> j & 1 == 0) continue;
             address holder;
-            // Attack: a liar whose lock is gone still says whose work counts.
+            // Attack: a liar whose lock is gone, or came back after a long merge, still says whose work counts.
             if (bySeats) {
                 uint32 tenure = _works[round][j].tenure;
-                if (maskable >> j & 1 == 1 && !_tenures.isConvicted(tenure)) holder = _tenures.holderOf(tenure);
+                if (maskable >> j & 1 == 1 && _tenures.canAnswer(tenure)) holder = _tenures.holderOf(tenure);
             } else if (j < _positions) {
                 uint32 ticket = _tickets.positionOf(seed, committee, j, _rounds[round].t0);
                 if (_tickets.canAnswer(ticket)) holder = _tickets.ownerOf(ticket);

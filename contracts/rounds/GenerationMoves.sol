@@ -73,7 +73,11 @@ abstract contract GenerationMoves is MergeClaims {
         OpenedRoot storage opening = _standing(node, party);
         bytes32 root = _votes[node].root;
         if (opening.root != root || _isTakenElsewhere(opening)) revert NotStanding(node, party);
-        _mustBeAfter(opening.at + _challenge);
+        uint48 until = opening.at + _challenge;
+        _mustBeAfter(until);
+        // Attack: an invented root that is opened when a run has stopped, or just before: no game opens any more.
+        uint48 stopped = _gate.stoppedAt();
+        if (stopped != 0 && stopped <= until) revert NotFinalizable(node);
         uint256 games = _nodes[node][root].state.games;
         if (games != 0) revert GamesOpen(games);
         _votes[node].isFinal = true;

@@ -30,11 +30,12 @@ abstract contract MergeClaims is GenerationNodes {
     /// @inheritdoc IClaims
     function claimOf(ClaimRef calldata ref) external view returns (ClaimView memory view_) {
         (uint64 node, bytes32 party, OpenedRoot storage opening, bytes32 x) = _claimed(ref);
-        if (x == 0) return view_;
+        // Of what is closed nothing can be said any more: its ticket may be gone.
+        if (x == 0 || opening.closed) return view_;
         (view_.x, view_.y, view_.steps) = (x, opening.root, 1);
         view_.program = ref.duty == 0 ? _mergeProgram : _partialProgram;
         view_.challengeableFrom = opening.at;
-        view_.challengeableUntil = opening.closed ? 0 : opening.at + _challenge;
+        view_.challengeableUntil = opening.at + _challenge;
         if (opening.opener != 0) {
             view_.claimant = _holderOf(opening.opener);
             (view_.lockId, view_.lockAmount) = _lockOf(opening.opener);

@@ -207,6 +207,12 @@ contract Tenures is ITenures {
     }
 
     /// @inheritdoc ITenures
+    function canAnswer(uint32 tenure) external view returns (bool) {
+        Tenure storage t = _tenures[tenure];
+        return t.convictedAt == 0 && !t.released;
+    }
+
+    /// @inheritdoc ITenures
     function seatedAt(uint64 round) external view returns (uint256) {
         return _seated.upperLookupRecent(uint48(round));
     }

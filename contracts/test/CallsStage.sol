@@ -21,6 +21,10 @@ contract CallsStage is ICalls {
         return false;
     }
 
+    function stoppedAt() external pure returns (uint48) {
+        return 0;
+    }
+
     function act(address target, bytes calldata call) external returns (bytes memory answer) {
         bool done;
         (done, answer) = target.call(call);

@@ -31,6 +31,10 @@ contract RoundsBench {
         return false;
     }
 
+    function stoppedAt() external pure returns (uint48) {
+        return 0;
+    }
+
     function setOpen(bool open) external {
         isOpen = open;
     }

@@ -185,7 +185,8 @@ class CheatingSolver(Solver):
     def candidates(self, view: RunView) -> Iterator[Choice]:
         """See Solver."""
         for action in super().candidates(view):
-            chosen = self.cheat.choose(action, view) if view.round == self.cheat.round else action
+            is_its = self.cheat.round in (view.round, getattr(action, "round", None))
+            chosen = self.cheat.choose(action, view) if is_its else action
             if chosen is not None:
                 yield chosen
 

@@ -68,6 +68,9 @@ class Rights(Protocol):
     def is_stopped(self) -> bool:
         """The run was cancelled or wound down: what no open game holds is free."""
 
+    def stopped_at(self) -> int:
+        """When that was, in seconds of chain time; 0: it was not."""
+
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Sets aside what the round can cost, which may open."""
 
@@ -93,6 +96,9 @@ class TenureBook(Protocol):
 
     def existing(self, number: int) -> Tenure:
         """Raises TenureNotFound."""
+
+    def can_answer(self, number: int) -> bool:
+        """Whether a lock stands behind what it says: it was neither lost nor taken back."""
 
     def is_convicted(self, number: int) -> bool:
         """Whether its lock is gone."""

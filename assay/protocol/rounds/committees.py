@@ -119,7 +119,7 @@ class Committees:
         work = maskable.get(position)
         if work is None or self.books.tenures.existing(work.tenure).holder != who:
             raise refuse("NotThePosition", position=position, caller=who)
-        if self.books.tenures.is_convicted(work.tenure):
+        if not self.books.tenures.can_answer(work.tenure):
             raise refuse("NotThePosition", position=position, caller=who)
         return work.tenure, 1, len(maskable)
 
@@ -159,9 +159,10 @@ class Committees:
         for j in sorted(positions):
             holder = NO_ONE_HERE
             if by_seats and j in entry.maskable:
-                tenure = self.books.tenures.existing(entry.maskable[j].tenure)
-                # Attack: a liar whose lock is gone still says whose work counts.
-                holder = NO_ONE_HERE if tenure.convicted_at else tenure.holder
+                tenure = entry.maskable[j].tenure
+                # Attack: a liar whose lock is gone, or came back after a long merge, still says whose work counts.
+                if self.books.tenures.can_answer(tenure):
+                    holder = self.books.tenures.existing(tenure).holder
             elif not by_seats and j < self.terms.positions:
                 holder = self.books.tickets.holder_of_position(seed, committee, j, state.t0, now)
             if holder != who:

@@ -86,7 +86,11 @@ class GenerationNodes(ABC):
         opening, votes = self._standing(node, party), self.votes[node]
         if opening.root != votes.root or self._is_taken_elsewhere(opening):
             raise refuse("NotStanding", node=node, party=party)
-        not_before(now, opening.at + self.terms.challenge + 1)
+        until = opening.at + self.terms.challenge
+        not_before(now, until + 1)
+        # Attack: an invented root that is opened when a run has stopped, or just before: no game opens any more.
+        if 0 < self.books.rights.stopped_at() <= until:
+            raise refuse("NotFinalizable", node=node)
         if games := self.nodes[node, opening.root].games:
             raise refuse("GamesOpen", games=games)
         votes.is_final = True

@@ -143,6 +143,11 @@ class Tenures:
         """Whether its lock is gone."""
         return self.tenures[number].convicted_at != 0
 
+    def can_answer(self, number: int) -> bool:
+        """Whether a lock stands behind what it says: it was neither lost nor taken back."""
+        tenure = self.tenures[number]
+        return not tenure.convicted_at and not tenure.released
+
     def seated_at(self, round_: Round) -> int:
         """Seats held in a round."""
         return sum(t.from_ <= round_ < t.until for t in self.tenures.values())

@@ -174,7 +174,7 @@ class EscrowContract(Contract):
         return self._query("sponsor()", "(address)", lambda v: address(v[0]))
 
     def stopped_at(self) -> Query[int]:
-        """When the run was cancelled or wound down, as a chain time in seconds; 0: it was not."""
+        """When that was, as a chain time in seconds; 0: it was not."""
         return self._query("stoppedAt()", "(uint48)", lambda v: v[0])
 
     def wind_down(self) -> Call:

@@ -104,6 +104,10 @@ class TenuresContract(Contract):
         """Commitments and Generations only: one thing fewer hangs on the tenure."""
         return self._call("acquit(uint32)", tenure)
 
+    def can_answer(self, tenure: int) -> Query[bool]:
+        """Does a lock stand behind what it says: it was neither lost nor taken back?"""
+        return self._query("canAnswer(uint32)", "(bool)", lambda v: v[0], tenure)
+
     def charge(self, tenure: int, round: Round, who: Address) -> Call:
         """Commitments only: the holder commits to a round."""
         return self._call("charge(uint32,uint64,address)", tenure, round, who)

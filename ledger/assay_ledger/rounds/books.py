@@ -89,6 +89,9 @@ class _ChainDecides:
         # Releases are told by events; nobody asks these books for one.
         return False
 
+    def stopped_at(self) -> int:
+        return 0  # what becomes final is told by events too
+
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         raise InvariantError("Books that follow the chain set nothing aside.", code="NotDecidedHere")
 

@@ -49,6 +49,9 @@ class Neighbours:
     def is_stopped(self) -> bool:
         return False
 
+    def stopped_at(self) -> int:
+        return 0
+
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Nothing is counted here."""
 

@@ -37,7 +37,7 @@ def _everybody(soaked: SoakedRun) -> dict[str, tuple[Address, int]]:
 
 
 @dataclass(frozen=True)
-class Missed:
+class MissedPay:
     """What an honest solver was not paid for, and what befell it from that round's opening to the next one's."""
 
     round: Round
@@ -46,13 +46,13 @@ class Missed:
     lines: list[str]
 
 
-def missed_rounds(soaked: SoakedRun, name: str) -> list[Missed]:
+def missed_rounds(soaked: SoakedRun, name: str) -> list[MissedPay]:
     """The rounds in which an honest solver has no work."""
     worked = {work.round for work in _works(soaked, name)}
     return [_missed(soaked, name, r) for r in _rounds(soaked) if r not in worked]
 
 
-def missed_merges(soaked: SoakedRun, name: str) -> list[Missed]:
+def missed_merges(soaked: SoakedRun, name: str) -> list[MissedPay]:
     """The rounds of which an honest solver opened no merge: its own work came late, or others' were not to be had."""
     view, seats = soaked.made.view, {work.round: work.seat for work in _works(soaked, name)}
     return [
@@ -71,14 +71,14 @@ def _works(soaked: SoakedRun, name: str) -> list[WorkRecord]:
     return [w for w in view.state.works.values() if view.books.tenures.tenures[w.tenure].holder == who]
 
 
-def _missed(soaked: SoakedRun, name: str, round_: Round) -> Missed:
+def _missed(soaked: SoakedRun, name: str, round_: Round) -> MissedPay:
     rounds = soaked.made.view.books.commitments.rounds
     start = rounds[round_].t0
     end = rounds[round_ + 1].t0 if round_ + 1 < len(rounds) else soaked.made.view.merge_until(round_)
     around = soaked.around[name]
     rest = MAX_REST_S / around.clock.rate
     was_down = any(down <= end and start <= up + rest for down, up in around.outages)
-    return Missed(round_, was_down, soaked.log.lines(name, start, end))
+    return MissedPay(round_, was_down, soaked.log.lines(name, start, end))
 
 
 def outcomes(soaked: SoakedRun) -> list[SoakOutcome]:

@@ -36,7 +36,7 @@ class SoakLog:
             ]
 
 
-class Told:
+class NotedSteps:
     """Notes what an actor's loop tried, and what came of it. See LoopObserver."""
 
     def __init__(self, log: SoakLog, who: str) -> None:

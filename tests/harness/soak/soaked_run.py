@@ -41,7 +41,7 @@ from assay_whistleblower.agent import AuditorAgent
 from tests.harness.actors.whole_run import BLOCK_S, WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
 from tests.harness.soak.faults import Surroundings
-from tests.harness.soak.soak_log import SoakLog, Told
+from tests.harness.soak.soak_log import NotedSteps, SoakLog
 
 RATES: Final = AuditRates(audit_ppm=1_000_000, capacity=10, shifts=5, drawn_bounty_ppm=1_000_000)
 HONEST_SOLVERS: Final = ("ada", "bob", "cleo")
@@ -127,7 +127,7 @@ class SoakedRun:
         def build(_run: Run, keys: ActorKeys, _store: BlobStore, data: Path, **more: Any) -> Agent:
             kept = f"sqlite:///{data / EVENTS}"
             agent = kind(run, keys, around.store, data, clock=around.clock, index_url=kept, **more)
-            agent.observer = Told(self.log, name)
+            agent.observer = NotedSteps(self.log, name)
             return agent
 
         terms = {"seats": 1} if kind is Solver else {"tickets": options["tickets"]}

@@ -1,0 +1,127 @@
+"""What nothing stands behind any more becomes nothing: locks that came back, runs that were stopped."""
+
+from __future__ import annotations
+
+import pytest
+from eth_abi.abi import encode
+from eth_hash.auto import keccak
+
+from assay.protocol.rounds import ids
+from assay.protocol.rounds.terms import GenerationStatus
+from assay.protocol.types import Address, Round
+from tests.harness.rounds.chain import RoundChain
+from tests.harness.rounds.charters import HOUR, changed
+from tests.harness.rounds.grouped_world import GroupedWorld
+from tests.harness.rounds.money_chain import DENSE
+from tests.harness.rounds.money_world import MoneyWorld
+from tests.harness.rounds.run_limits import staked
+from tests.harness.rounds.samples import ETHER
+from tests.integration.rounds.test_grouped_generations import TERMS, finalize_sums, party
+
+UNTIL = 7
+"""Its place in ClaimView."""
+
+E = DENSE.economics
+LONG_MERGE = staked(changed(DENSE, "timing", merge=40 * HOUR), seat_fee=E.seat_fee, merge_pay=E.merge_pay)
+"""Merging outlasts the round's audits: a charter that a contract takes."""
+
+
+def leave(w: MoneyWorld, who: Address) -> str:
+    number = w.tenures[who]
+    return w.do(lambda: w.model.tenures.leave(who, number), "Tenures", "leave", number, who=who)
+
+
+@pytest.mark.parametrize("words", ["held", "unheld"])
+def test_who_took_its_lock_back_before_the_merge_ends_says_nothing_more(words: str) -> None:
+    """Attack: true work, audits that are over, the lock back, and then a false root with nothing behind it."""
+    w = MoneyWorld(LONG_MERGE)
+    people = w.start(tickets=8)
+    liars = people[:3]
+    w.commit_all(people)
+    if words == "held":
+        w.hold_all(people)
+    until = w.model.commitments.merge_until(Round(0))
+    own = w.own_epoch(0)
+    while w.run.duties.number <= own or not w.run.duties.over_since(own):
+        w.play_epoch()
+        own = w.own_epoch(0)
+    assert w.now < until
+    for who in liars:
+        assert w.settle_work(0, w.seat(who), own) == ""
+        assert leave(w, who) == "" and w.release(who) == ""
+        assert w.seal(who, "false") == "NotThePosition"
+    assert w.vault.lock_amount(ids.tenure_lock(w.tenures[liars[0]])) == 0
+    # Who is still there says what it has to say.
+    assert w.seal(people[3], "root") == ""
+    w.end()
+
+
+@pytest.mark.parametrize(("late", "said"), [(0, "NotFinalizable"), (1, "")])
+def test_a_root_whose_window_a_stop_cut_short_never_becomes_final(late: int, said: str) -> None:
+    """Attack: a run that dies; open an invented root, stop the run, and nobody can challenge it any more."""
+    w = MoneyWorld()
+    people = w.start(tickets=12)
+    w.play_round(people)
+    challenge = w.charter.timing.challenge
+    w.tick(challenge + 1)
+    assert w.finalize(1) == ""
+    epoch, launched = w.run.duties.epochs[-1].start, w.run.escrow.launched_at
+    stops_from = max(launched, min(w.model.generations.final_at, epoch)) + w.charter.timing.stall + 1
+    w.at(stops_from - challenge)
+    assert w.restart() == "" and w.round == 2
+    w.commit_all(people)
+    w.hold_all(people)
+    w.merge(people, "root")
+    (opened,) = {made.at for (node, _), made in w.model.generations.openings.items() if node == 3 and made.at}
+    w.at(max(stops_from, opened + challenge + late))
+    assert w.wind_down() == ""
+    w.at(opened + challenge + 1)
+    assert w.finalize(3, w.seat(people[0])) == said
+    wanted = GenerationStatus.MERGED if said else GenerationStatus.FINAL
+    assert w.call("Generations", "statusOf", 3) == wanted
+    w.end()
+
+
+def test_a_root_of_after_the_stop_never_becomes_final() -> None:
+    w = MoneyWorld()
+    people = w.start(tickets=12)
+    w.play_round(people)
+    w.tick(w.charter.timing.challenge + 1)
+    assert w.finalize(1) == ""
+    for who in people:
+        assert leave(w, who) == ""
+    liar = w.add_person(10**5 * ETHER)
+    assert w.join(liar) == ""
+    epoch, launched = w.run.duties.epochs[-1].start, w.run.escrow.launched_at
+    w.at(max(launched, min(w.model.generations.final_at, epoch)) + w.charter.timing.stall)
+    assert w.restart() == "" and w.round == 2 and w.wind_down() == "RunMoves"
+    w.tick(1)
+    assert w.wind_down() == ""
+    assert w.commit(liar) == ""
+    w.hold_all([liar])
+    w.merge([liar], "an invented root")
+    w.tick(w.charter.timing.challenge + 1)
+    assert w.finalize(3, w.seat(liar)) == "NotFinalizable"
+    assert w.call("Generations", "newest") != 3 or w.call("Generations", "statusOf", 3) != GenerationStatus.FINAL
+    w.end()
+
+
+def test_an_opening_that_is_closed_and_whose_ticket_is_gone_is_no_claim() -> None:
+    """Else a reveal about it could not end, and the deposit behind it would burn."""
+    w = GroupedWorld(RoundChain(TERMS))
+    w.play_round(w.start())
+    last, node, top = w.now, w.node(0, Round(0)), next(iter(w.committee(w.top(Round(0)))))
+    opener = next(iter(w.committee(node)))
+    assert w.prepare_node(node) == ""
+    claim = w.claim(node, opener)
+    assert w.call("Generations", "claimOf", claim)[UNTIL] > last
+    w.at(last + TERMS.challenge + 1)
+    finalize_sums(w, Round(0))
+    assert w.on_node("finalize", 1, party(top)) == ""
+    assert w.on_node("close", node, party(opener)) == ""
+    tickets = w.chain.contracts["Tickets"].address
+    first = int.from_bytes(keccak(encode(["uint256", "uint256"], [opener, 1])), "big")
+    for k in range(4):  # what `reclaim` deletes
+        w.chain.evm.evm.insert_account_storage(tickets, first + k, 0)
+    assert w.refusal("Tickets", "ownerOf", opener) == "TicketNotFound"
+    assert w.call("Generations", "claimOf", claim)[UNTIL] == 0
