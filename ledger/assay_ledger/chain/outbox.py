@@ -193,6 +193,11 @@ class _Sending:
                 with suppress(AssayError):
                     nonces.offer(nonce, nonces.nothing, self.limit, market)
         self.block = self.progress_at = nonces.height()
+        # Whoever waits less than a block at a time, again and again, sees none come while it waits.
+        for nonce in self.places.values():
+            slot = nonces.slots[nonce]
+            if nonce >= self.latest and self.block - slot.sent_at >= SEND_AGAIN_BLOCKS:
+                nonces.send_again(slot, self.block)
 
     def wait(self, end: float, pace: PollPace) -> None:
         """Until every call has its result, or time is up."""

@@ -14,7 +14,7 @@ from eth_account.signers.local import LocalAccount
 from assay.protocol.errors import AssayError, FundsError, UnavailableError
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
-from assay_ledger.chain.outbox import IN_FLIGHT, Outbox, Result
+from assay_ledger.chain.outbox import IN_FLIGHT, SEND_AGAIN_BLOCKS, Outbox, Result
 from assay_ledger.chain.sent import Payload, SentFile
 from tests.harness.full_disks import writing_nothing
 from tests.harness.mempool import GWEI, Held, Mempool
@@ -177,6 +177,22 @@ def test_what_a_node_loses_is_sent_to_it_again(pool: Mempool, is_down: bool) -> 
     pool.on_taken = lose
     assert mined(payer.box.send([payer.call()]))
     assert payer.received() == [1] and len(pool.taken) == 2
+
+
+def test_what_a_node_lost_is_sent_again_by_whoever_waits_less_than_a_block_at_a_time(pool: Mempool) -> None:
+    payer = Payer(pool)
+    call, short = payer.call(), payer.process(payer.path, receipt_for_s=0.3)
+    pool.is_mining = False
+    assert refusal(short.send([call])) == "TransactionPending"
+    pool.lose_everything()
+    for blocks in range(1, SEND_AGAIN_BLOCKS):
+        pool.mine()
+        assert refusal(short.send([call])) == "TransactionPending"
+        assert len(pool.taken) == 1, blocks
+    pool.mine()
+    pool.is_mining = True
+    assert mined(short.send([call]))
+    assert payer.received() == [1] and len({held.hash for held in pool.taken}) == 1 and len(pool.taken) == 2
 
 
 def test_all_that_a_node_loses_is_sent_again_as_it_was(pool: Mempool) -> None:
