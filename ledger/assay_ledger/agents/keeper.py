@@ -153,8 +153,15 @@ def _node(view: RunView, node: Node, below: list[Node]) -> Iterator[Task]:
     standing = [o for o in view.openings(node) if o.root == root and _stands(view, o)]
     if standing and not made.games and all(each in final_at for each in below):
         first = standing[0]
+        if _is_cut_short(view, first):
+            return
         at = max([first.at + view.rules.challenge, *(final_at[each] for each in below)]) + 1
         yield Task(at + wait(view, number), FinalizeGeneration(node, first.party))
+
+
+def _is_cut_short(view: RunView, record: OpeningRecord) -> bool:
+    """Whether the run was stopped before the opening's window was over: its root never becomes final by it."""
+    return 0 < view.state.money.stopped_at <= record.at + view.rules.challenge
 
 
 def _stands(view: RunView, record: OpeningRecord) -> bool:
@@ -170,6 +177,10 @@ def _opening(view: RunView, record: OpeningRecord) -> Iterator[Task]:
     opener, is_over = nodes.opener_of(view, opening), status in (GenerationStatus.FINAL, GenerationStatus.CUT)
     if not is_over and not opening.fallen and opener.convicted_at:
         yield Task(opener.convicted_at + wait(view, generation), DropOpening(record.node, record.party))
+    # In a run that was stopped what can never be final is closed at once: a backer's lock hangs on it.
+    if not is_over and not opening.games and _is_cut_short(view, record):
+        late = 0 if opener.who == view.me else GRACE_S + wait(view, generation)
+        yield Task(view.state.money.stopped_at + late, CloseOpening(record.node, record.party))
     if is_over and not opening.games:
         late = 0 if opener.who == view.me else GRACE_S + wait(view, generation)
         over = max(opening.at + view.rules.challenge, view.state.final_at.get(generation, 0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from eth_abi.abi import encode
 from eth_hash.auto import keccak
@@ -9,6 +11,8 @@ from eth_hash.auto import keccak
 from assay.protocol.rounds import ids
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Address, Round
+from assay_ledger.agents import keeper
+from assay_ledger.agents.round_actions import CloseOpening, FinalizeGeneration, RoundAction
 from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.charters import HOUR, changed
 from tests.harness.rounds.grouped_world import GroupedWorld
@@ -16,6 +20,7 @@ from tests.harness.rounds.money_chain import DENSE
 from tests.harness.rounds.money_world import MoneyWorld
 from tests.harness.rounds.run_limits import staked
 from tests.harness.rounds.samples import ETHER
+from tests.harness.rounds.told_money import ToldMoneyWorld
 from tests.integration.rounds.test_grouped_generations import TERMS, finalize_sums, party
 
 UNTIL = 7
@@ -24,6 +29,11 @@ UNTIL = 7
 E = DENSE.economics
 LONG_MERGE = staked(changed(DENSE, "timing", merge=40 * HOUR), seat_fee=E.seat_fee, merge_pay=E.merge_pay)
 """Merging outlasts the round's audits: a charter that a contract takes."""
+
+
+def due(w: ToldMoneyWorld, who: Address) -> list[RoundAction]:
+    """What somebody would do for the run by now, whoever's turn it is."""
+    return [task.action for task in keeper.tasks(w.view(who)) if task.at <= w.now + HOUR]
 
 
 def leave(w: MoneyWorld, who: Address) -> str:
@@ -59,7 +69,7 @@ def test_who_took_its_lock_back_before_the_merge_ends_says_nothing_more(words: s
 @pytest.mark.parametrize(("late", "said"), [(0, "NotFinalizable"), (1, "")])
 def test_a_root_whose_window_a_stop_cut_short_never_becomes_final(late: int, said: str) -> None:
     """Attack: a run that dies; open an invented root, stop the run, and nobody can challenge it any more."""
-    w = MoneyWorld()
+    w = ToldMoneyWorld()
     people = w.start(tickets=12)
     w.play_round(people)
     challenge = w.charter.timing.challenge
@@ -76,9 +86,18 @@ def test_a_root_whose_window_a_stop_cut_short_never_becomes_final(late: int, sai
     w.at(max(stops_from, opened + challenge + late))
     assert w.wind_down() == ""
     w.at(opened + challenge + 1)
+    # Keepers ask for what the contract takes: the root, or that what is behind it goes free.
+    asked = {a for a in due(w, people[0]) if isinstance(a, FinalizeGeneration | CloseOpening) and a.node == 3}
+    assert {type(a) for a in asked} == ({FinalizeGeneration} if late else {CloseOpening})
     assert w.finalize(3, w.seat(people[0])) == said
     wanted = GenerationStatus.MERGED if said else GenerationStatus.FINAL
     assert w.call("Generations", "statusOf", 3) == wanted
+    closes = [a for a in due(w, people[0]) if isinstance(a, CloseOpening) and a.node == 3]
+    assert len(closes) == len(people)
+    for action in closes:
+        call = partial(w.model.generations.close, 3, action.party, w.now)
+        assert w.do(call, "Generations", "close", 3, action.party) == ""
+    assert not [a for a in due(w, people[0]) if isinstance(a, CloseOpening) and a.node == 3]
     w.end()
 
 
