@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from assay.explorer.bonds import BondedGateway, SeenBonds
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.reader import RunReader
 from assay.protocol.types import Address
+
+MOST_MODELS: Final = 50
+"""Of a gateway, those pledged for longest. Attack: pledges of a million models, which cost gas and nothing else."""
 
 
 def seen_bonds(reader: RunReader) -> SeenBonds | None:
@@ -41,9 +46,11 @@ def bond_document(reader: RunReader, gateway: Address) -> Document | None:
 def _document(reader: RunReader, seen: SeenBonds, one: BondedGateway) -> Document:
     """covered: of each model, whether what was signed for it then could still be presented in time."""
     stands = one.is_bonded and not one.is_convicted
+    longest = sorted(one.models.items(), key=lambda pledged: (-pledged[1], pledged[0]))
+    covered_from = seen.at + seen.accusing_s
     models = [
-        {"model": hexed(model), "until": until, "covered": stands and until >= seen.at + seen.accusing_s}
-        for model, until in sorted(one.models.items())
+        {"model": hexed(model), "until": until, "covered": stands and until >= covered_from}
+        for model, until in longest[:MOST_MODELS]
     ]
     return {
         "gateway": hexed(one.gateway),
@@ -51,7 +58,8 @@ def _document(reader: RunReader, seen: SeenBonds, one: BondedGateway) -> Documen
         "seen_at": seen.at,
         "state": "lost" if one.is_convicted else "put up" if one.is_bonded else "taken back",
         "models": models,
-        "covered_models": sum(model["covered"] for model in models),
+        "pledged_models": len(longest),
+        "covered_models": sum(stands and until >= covered_from for _, until in longest),
         "games": one.games,
         "accused": one.accused,
         "lost": one.lost,

@@ -14,7 +14,7 @@ from typing import Final
 from assay.explorer.lookups import Lookups
 from assay.protocol.types import Address, Digest
 from assay_ledger.bindings.gateways import AnswerAccused, AnswerRefuted, GatewayBonded, ModelPledged
-from assay_ledger.contract import Event, Logged, Search
+from assay_ledger.contract import Event, Logged
 from assay_ledger.deployment.answers import AnswerGates
 
 EVERY_S: Final = 60
@@ -60,7 +60,7 @@ class GatewayBonds:
     def __init__(self, gates: AnswerGates) -> None:
         self.gates = gates
         self._seen: SeenBonds | None = None
-        self._kept: dict[type[Event], list[Logged[Event]]] = {}
+        self._kept: list[Logged[Event]] = []
         self._from = gates.run.first_block
 
     def seen(self, node: Lookups, now: int) -> SeenBonds | None:
@@ -80,26 +80,24 @@ class GatewayBonds:
         gates, chain = self.gates, self.gates.run.chain
         head, at = chain.head(), gates.gateways.address
         final = max(head.number - BLOCKS_A_SECOND * gates.run.charter.chain.reorg_depth, self._from - 1)
-        logs = {
-            kind: self._kept.get(kind, []) + list(chain.events(search, self._from, head.number))
-            for kind, search in _searches(at).items()
-        }
-        self._kept = {kind: [log for log in found if log.block <= final] for kind, found in logs.items()}
-        self._from = final + 1
-        accused = Counter(log.event.gateway for log in logs[AnswerAccused])  # type: ignore[attr-defined]
-        lost = Counter(log.event.gateway for log in logs[AnswerRefuted])  # type: ignore[attr-defined]
+        searches = [kind.search(at) for kind in (GatewayBonded, ModelPledged, AnswerAccused, AnswerRefuted)]
+        logs = [*self._kept, *(log for search in searches for log in chain.events(search, self._from, head.number))]
+        self._kept, self._from = [log for log in logs if log.block <= final], final + 1
+        accused, lost, bonded = Counter[Address](), Counter[Address](), set[Address]()
         models: dict[Address, dict[Digest, int]] = {}
-        for log in logs[ModelPledged]:
-            assert isinstance(log.event, ModelPledged)
-            models.setdefault(log.event.gateway, {})[log.event.model] = log.event.until
+        for log in sorted(logs, key=lambda log: (log.block, log.log_index)):
+            match log.event:
+                case GatewayBonded(gateway=gateway):
+                    bonded.add(gateway)
+                case ModelPledged(gateway=gateway, model=model, until=until):
+                    models.setdefault(gateway, {})[model] = until
+                case AnswerAccused(gateway=gateway):
+                    accused[gateway] += 1
+                case AnswerRefuted(gateway=gateway):
+                    lost[gateway] += 1
         found: dict[Address, BondedGateway] = {}
-        for gateway in sorted({log.event.gateway for log in logs[GatewayBonded]}):  # type: ignore[attr-defined]
+        for gateway in sorted(bonded):
             told = chain.ask(gates.gateways.bond_of(gateway))
             more = models.get(gateway, {}), accused[gateway], lost[gateway]
             found[gateway] = BondedGateway(gateway, told.is_bonded, told.is_convicted, told.disputes, *more)
         return SeenBonds(head.timestamp, accusing_time(gates), found)
-
-
-def _searches(contract: Address) -> dict[type[Event], Search[Event]]:
-    kinds: tuple[type[Event], ...] = (GatewayBonded, ModelPledged, AnswerAccused, AnswerRefuted)
-    return {kind: kind.search(contract) for kind in kinds}

@@ -151,7 +151,9 @@ class Pages(PageParts):
             shown = [till_document(till) for till in tills[:ROWS]]
             vouchers = vouchers_document(reader)
             more, bonds = len(tills) - len(shown), bonds_document(reader)
-            return self._page(request, "gateways.html", vouchers=vouchers, tills=shown, more=more, bonds=bonds)
+            return self._page(
+                request, "gateways.html", vouchers=vouchers, tills=shown, more=more, bonds=bonds, shown=ROWS
+            )
 
     def gateway(self, request: Request, address: str) -> HTMLResponse:
         """One gateway, and its payers."""

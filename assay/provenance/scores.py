@@ -1,7 +1,7 @@
 """How much each seat's update of a round does for the model: on the text that it was to train on, and on any other.
 
 An alarm, and no verdict: who trains truly on its own shard gains more there than elsewhere as a rule, and who sends
-another's work, or none, does not; but rounds are short and windows few, so one round proves nothing. Alone such a score
+another's work, or none, does not; but rounds are short and windows few, so one round proves nothing. By itself a score
 rewards copies, which is why nothing is paid by it. What is proven is proven by replay (`assay model replay`).
 Own against random data after Gauntlet (Templar, arXiv 2505.21684); skill over rounds by Plackett and Luce (openskill).
 
@@ -102,6 +102,15 @@ def gain_of(before: Sequence[float], after: Sequence[float]) -> Gain:
     return Gain(fmean(falls), stdev(falls) / math.sqrt(len(falls)))
 
 
+def by_its_share(base: Sequence[Tensor], alone: Sequence[Tensor], seats: int) -> list[Tensor]:
+    """Where an update moves the base as one of so many seats, from where it moves it alone.
+
+    Alone, at a merge's whole rate, half of the honest updates of a small model raise the loss: a mean is better than
+    what it is made of.
+    """
+    return [p + (q - p) / seats for p, q in zip(base, alone, strict=True)]
+
+
 def score(
     model: CharacterGPT,
     base: Sequence[Tensor],
@@ -123,7 +132,7 @@ def score(
 
 
 def scores_of(view: RunView, archive: Archive, compute: Compute, reading: ScoredText, round_: Round) -> list[SeatScore]:
-    """Scores of the updates that counted in a round of one level: each as the merge takes it, without the others'.
+    """Scores of the updates that counted in a round of one level: each as the merge takes it, by its share of a mean.
 
     Raises RejectedError (NothingCounted), UnavailableError where base or updates are gone.
     """
@@ -140,9 +149,12 @@ def scores_of(view: RunView, archive: Archive, compute: Compute, reading: Scored
     def tensors(lists: Sequence[bytes]) -> list[Tensor]:
         return [tensor_from_bytes(spec, data) for spec, data in zip(specs, lists, strict=True)]
 
+    base = tensors(parameters)
+
     def moved(work: WorkRecord) -> list[Tensor]:
         job = archive.lone_merge_job(work, (parameters, still))
-        return tensors(compute.run(job.program, job.lists, job.steps)[0])
+        alone = tensors(compute.run(job.program, job.lists, job.steps)[0])
+        return by_its_share(base, alone, len(works))
 
     tokens, context = reading.tokens, reading.model.context
     own = {}
@@ -155,7 +167,7 @@ def scores_of(view: RunView, archive: Archive, compute: Compute, reading: Scored
     everywhere = drawn_windows(tokens, 0, tokens.numel(), context, seed)
     after = {seat: partial(moved, work) for seat, work in works.items()}
     solvers = {seat: view.books.tenures.existing(work.tenure).holder for seat, work in works.items()}
-    return score(reading.model, tensors(parameters), after, own, everywhere, round_, solvers)
+    return score(reading.model, base, after, own, everywhere, round_, solvers)
 
 
 def skills(rounds: Sequence[Sequence[SeatScore]]) -> dict[Address, float]:
@@ -166,9 +178,13 @@ def skills(rounds: Sequence[Sequence[SeatScore]]) -> dict[Address, float]:
 
     model, rated = PlackettLuce(), dict[Address, "PlackettLuceRating"]()
     for scores in rounds:
-        if len(scores) < 2:
+        # Who has several seats is one that gained their mean.
+        gains: dict[Address, list[float]] = {}
+        for one in scores:
+            gains.setdefault(one.solver, []).append(one.other.mean)
+        if len(gains) < 2:
             continue
-        teams = [[rated.get(one.solver) or model.rating()] for one in scores]
-        new = model.rate(teams, scores=[one.other.mean for one in scores])
-        rated |= {one.solver: team[0] for one, team in zip(scores, new, strict=True)}
+        teams = [[rated.get(solver) or model.rating()] for solver in gains]
+        new = model.rate(teams, scores=[fmean(part) for part in gains.values()])
+        rated |= {solver: team[0] for solver, team in zip(gains, new, strict=True)}
     return {solver: rating.ordinal() for solver, rating in rated.items()}

@@ -208,7 +208,7 @@ def _work_in(view: RunView, own: OwnRounds, round_: Round) -> Iterator[Choice]:
             yield CommitWork(round_, seat, state.base)
         return
     if round_ <= view.round - RECENT:
-        return  # its progress is gone
+        return  # what was not finished by then is given up
     window = RoundWindow(
         state.t0 + rules.commit, rules.grace, state.mask_at, view.commit_until(round_), rules.min_units, rules.max_units
     )

@@ -17,6 +17,7 @@ from assay.provenance.scores import (
     Gain,
     ScoredText,
     SeatScore,
+    by_its_share,
     drawn_windows,
     gain_of,
     score,
@@ -126,6 +127,20 @@ def test_what_harms_and_what_was_trained_elsewhere_is_named() -> None:
     assert HARMFUL in found[2].alarms
     ranks = skills([found] * 4)
     assert min(ranks, key=ranks.__getitem__) == CLEO and len(ranks) == 3
+
+
+def test_an_update_is_read_by_its_share_of_the_mean() -> None:
+    """Alone, at the whole rate of a merge, honest updates overshoot, and half of them were called harmful."""
+    base, alone = [torch.tensor([1.0, 2.0])], [torch.tensor([9.0, -2.0])]
+    assert torch.equal(by_its_share(base, alone, 8)[0], torch.tensor([2.0, 1.5]))
+
+
+def test_who_has_several_seats_is_ranked_by_their_mean() -> None:
+    low, high, middle = (Gain(mean, 0.1) for mean in (0.0, 3.0, 2.0))
+    scores = [scored(0, ADA, low, low), scored(1, ADA, high, high), scored(2, BOB, middle, middle)]
+    ranks = skills([scores])
+    assert ranks.keys() == {ADA, BOB} and ranks[BOB] > ranks[ADA]
+    assert skills([scores[:2]]) == {}
 
 
 def test_a_gain_is_a_mean_of_windows_with_its_standard_error() -> None:

@@ -15,6 +15,7 @@ from eth_account.signers.local import LocalAccount
 from starlette.testclient import TestClient
 
 from assay.explorer.app import make_app
+from assay.explorer.bond_documents import MOST_MODELS
 from assay.explorer.reader import RunReader
 from assay.inference.bonds import LOOKED_UP_S, AnswerGames, CoverWatch, NotCovered, accusing_time
 from assay.inference.generate import generate
@@ -25,7 +26,7 @@ from assay.inference.statement import AnswerStatement, read_statement, sign, sta
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.run.answers import answer_claim
-from assay.protocol.types import Address, Wei
+from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.answers import AnswerGates, check_answers
 from assay_ledger.keys.keystore import ActorKeys
@@ -118,8 +119,8 @@ def test_an_explorer_shows_the_bonds_of_the_contract_that_it_is_told_of(paid: Pa
     assert (found["contract"], found["bond"]) == (bonds.lower(), str(100 * ETHER))
     assert found["seen_at"] == mine["seen_at"] == paid.chain.head().timestamp
     assert mine["models"] == [{"model": "0x" + MODEL.root.hex(), "until": until, "covered": True}]
-    counts = [mine[name] for name in ("covered_models", "games", "accused", "lost")]
-    assert (mine["gateway"], mine["state"], counts) == (me, "put up", [1, 0, 0, 0])
+    counts = [mine[name] for name in ("pledged_models", "covered_models", "games", "accused", "lost")]
+    assert (mine["gateway"], mine["state"], counts) == (me, "put up", [1, 1, 0, 0, 0])
     assert "put up" in client.get("/gateways").text
     # It is a gateway by its bond alone: nobody has deposited for it.
     assert client.get(f"/api/v1/gateways/{me}").json()["bond"] == mine
@@ -137,6 +138,21 @@ def test_a_pledge_covers_to_the_last_second_in_which_it_can_be_presented(paid: P
         (shown,) = explored(paid, bonds).get("/api/v1/bonds").json()["gateways"]
         assert (shown["models"][0]["covered"], shown["covered_models"]) == (covered, int(covered))
     assert paid.chain.rpc("evm_revert", snapshot)
+
+
+def test_pledges_of_many_models_make_no_long_page(paid: PaidRun, bonds: str) -> None:
+    reader = RunReader(paid.run, bonds=gates_at(paid, bonds))
+    client, me = TestClient(make_app(reader)), address_of(paid.keys[0])
+    assert client.get("/api/v1/bonds").status_code == 200 and reader.bonds is not None
+    seen = reader.bonds._seen
+    assert seen is not None
+    one, until = seen.gateways[me], seen.at + seen.accusing_s
+    many = {Digest(k.to_bytes(32, "big")): until + k - 10 for k in range(200)}
+    reader.bonds._seen = replace(seen, gateways={me: replace(one, models=many)})
+    (shown,) = client.get("/api/v1/bonds").json()["gateways"]
+    assert (shown["pledged_models"], shown["covered_models"], len(shown["models"])) == (200, 190, MOST_MODELS)
+    assert shown["models"][0]["until"] == until + 189
+    assert f"{200 - MOST_MODELS}, pledged for less long" in client.get(f"/gateways/0x{me.hex()}").text
 
 
 def test_pages_do_not_wait_for_a_look_at_bonds_and_say_of_when_it_is(
