@@ -80,7 +80,8 @@ class GatewayBonds:
         gates, chain = self.gates, self.gates.run.chain
         head, at = chain.head(), gates.gateways.address
         final = max(head.number - BLOCKS_A_SECOND * gates.run.charter.chain.reorg_depth, self._from - 1)
-        searches = [kind.search(at) for kind in (GatewayBonded, ModelPledged, AnswerAccused, AnswerRefuted)]
+        kinds: tuple[type[Event], ...] = (GatewayBonded, ModelPledged, AnswerAccused, AnswerRefuted)
+        searches = [kind.search(at) for kind in kinds]
         logs = [*self._kept, *(log for search in searches for log in chain.events(search, self._from, head.number))]
         self._kept, self._from = [log for log in logs if log.block <= final], final + 1
         accused, lost, bonded = Counter[Address](), Counter[Address](), set[Address]()
