@@ -9,6 +9,7 @@ from typing import Final
 from assay.protocol.economics import chain_profiles
 from assay.protocol.economics.chain_profiles import ChainKind
 from assay.protocol.errors import UsageError
+from assay.sponsor.charters import GRACE
 
 MOST_AT_ONE_LEVEL: Final = 64
 """Up to so many seats every solver computes the merge itself, on everybody's updates (docs/adr/0033)."""
@@ -98,7 +99,7 @@ class PlanInputs:
     """Seats whose updates one partial sum adds; the square root of all, above 64 seats."""
     capacity: int = 1
     """c, duties of a ticket and epoch."""
-    grace: float = 60.0
+    grace: float = GRACE
     """g: seconds that the mask stays open after most have committed."""
     marks: int = 5
     """Roots of the whole state that a solver hashes on its way."""

@@ -149,6 +149,16 @@ class WholeRun:
         """The sponsor opens the run."""
         launch_run(self.chain, self.stage.sponsor, self.run)
 
+    def begin_with(self, *solvers: str) -> None:
+        """Honest solvers by their names and two honest auditors with five tickets; then the sponsor opens the run."""
+        for name in solvers:
+            self.solver(name)
+        self.auditor("vera", tickets=3)
+        self.auditor("viktor", tickets=2)
+        self.enrol()
+        self.fund()
+        self.launch()
+
     def settle(self, until: Callable[[RunView], bool], stops: int = 600) -> RunView:
         """Steps everybody until the condition holds; time moves when all rest."""
         for _ in range(stops):

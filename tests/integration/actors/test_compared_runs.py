@@ -37,13 +37,7 @@ def test_a_run_ends_on_the_root_that_comparing_ends_on(
 ) -> None:
     prepared = prepare_rounds(TINY, TEXT, 4, wire=wire, kind=kind, guard=guard)
     made = new_whole_run(stage, tmp_path, rounds=ROUNDS, pace=PACE, prepared=prepared)
-    for name in ("ada", "bob", "cleo", "dan"):
-        made.solver(name)
-    made.auditor("vera", tickets=3)
-    made.auditor("viktor", tickets=2)
-    made.enrol()
-    made.fund()
-    made.launch()
+    made.begin_with("ada", "bob", "cleo", "dan")
     view = made.end()
     assert view.state.money.phase is RunPhase.OVER and view.status(ROUNDS) is GenerationStatus.FINAL
     data, out = tmp_path / "text.txt", tmp_path / "compare.csv"

@@ -30,26 +30,15 @@ from assay.training.model import build_model
 from assay_ledger.index.publications import Publications
 from assay_ledger.rounds.archive import Archive
 from assay_ledger.store.objects import Objects
-from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import COMPUTE, SharedChain
 
 ADA, BOB, CLEO = (Address(bytes([k] * 20)) for k in (1, 2, 3))
 
 
-def launched(stage: SharedChain, folder: Path, rounds: int) -> WholeRun:
-    made = new_whole_run(stage, folder, seats=3, rounds=rounds)
-    for name in ("ada", "bob", "cleo"):
-        made.solver(name)
-    made.auditor("vera", tickets=3)
-    made.auditor("viktor", tickets=2)
-    made.enrol()
-    made.fund()
-    made.launch()
-    return made
-
-
 def test_honest_updates_of_a_run_gain_on_their_own_text_and_everywhere(stage: SharedChain, tmp_path: Path) -> None:
-    made = launched(stage, tmp_path, 2)
+    made = new_whole_run(stage, tmp_path, seats=3, rounds=2)
+    made.begin_with("ada", "bob", "cleo")
     run = made.run
     objects = Objects(made.store)
     archive = Archive(run.charter, run.facts, objects, Publications(run.chain, objects))

@@ -19,13 +19,7 @@ ROUNDS = 3
 
 def test_a_run_ends_with_everybody_paid_and_every_token_withdrawn(stage: SharedChain, tmp_path: Path) -> None:
     made = new_whole_run(stage, tmp_path, rounds=ROUNDS, rates=AuditRates(audit_ppm=500_000))
-    for name in SOLVERS:
-        made.solver(name)
-    made.auditor("vera", tickets=3)
-    made.auditor("viktor", tickets=2)
-    made.enrol()
-    made.fund()
-    made.launch()
+    made.begin_with(*SOLVERS)
     view = made.end()
     charter, sponsor = made.run.charter, address_of(stage.sponsor)
     # Every round was trained, merged and opened by everybody, and every generation is final.
