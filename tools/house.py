@@ -73,6 +73,7 @@ ROOMS = (
     "assay_verifier",
     "assay_whistleblower",
     # what people touch
+    "assay.web",
     "assay.datasets",
     "assay.programs",
     "assay.sponsor",

@@ -34,11 +34,11 @@ from assay.inference.generate import NO_END
 from assay.inference.model import gpt
 from assay.inference.rows import rows_of
 from assay.inference.sampling import SamplingTerms
-from assay.listening import listen
 from assay.protocol.errors import AssayError, UsageError
 from assay.protocol.payments.voucher import PayerDeposit, Voucher, VoucherDomain
 from assay.protocol.types import Address, Wei
 from assay.training.initialize import initialize
+from assay.web.listening import listen
 from assay_ledger.bindings.vouchers import VouchersContract
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.keys.keystore import ActorKeys

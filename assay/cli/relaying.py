@@ -66,7 +66,7 @@ def relay(
     from assay.inference.relay.paying import PaidAnswers
     from assay.inference.relay.server import serve_relay
     from assay.inference.relay.upstream import Upstream
-    from assay.listening import listen
+    from assay.web.listening import listen
     from assay_ledger.vouchers.purse import Purse, PursePlace
 
     if verify_ppm and model is None:

@@ -83,7 +83,7 @@ def start(
     from assay.inference.gateway.limits import AskerLimits
     from assay.inference.gateway.server import serve
     from assay.inference.statement import NO_RUN
-    from assay.listening import listen
+    from assay.web.listening import listen
 
     check_source(settings, model)
     if price is not None and vouchers is None:

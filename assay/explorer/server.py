@@ -13,18 +13,16 @@ import uvicorn
 
 from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
-from assay.listening import listen
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address
+from assay.web.connection import server_config
+from assay.web.listening import listen
 from assay_ledger.deployment.answers import AnswerGates
 from assay_ledger.rounds.index import KeepsEvents
 from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import ArtifactStore
 
 START_LIMIT_S: Final = 20.0
-
-IDLE_S: Final = 30
-"""Connections that nobody asks anything on are closed after so many seconds; an open page asks every 4."""
 
 SWITCH_S: Final = 0.001
 """So long a thread that renders keeps the interpreter from the one that answers: a fifth of what is usual."""
@@ -92,14 +90,7 @@ def serve_reader(reader: RunReader, port: int = 0, *, host: str = "127.0.0.1") -
 def _start(reader: RunReader, listener: socket.socket, host: str) -> Server:
     sys.setswitchinterval(SWITCH_S)
     app = make_app(reader)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=1,
-        timeout_keep_alive=IDLE_S,
-    )
+    config = server_config(app, ending_s=1)
     started = Server(uvicorn.Server(config), listener, host, reader)
     ready = threading.Event()
     for _ in range(int(START_LIMIT_S / 0.05)):

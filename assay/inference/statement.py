@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+import coincurve
 from eth_keys.datatypes import Signature
 from eth_keys.exceptions import BadSignature
-from eth_typing import Hash32
 from eth_utils.exceptions import ValidationError
 
 from assay.inference.generate import NO_END
@@ -85,7 +85,7 @@ class AnswerStatement:
             + b"".join(abi.bytes32(d) for d in (self.model, self.program, self.tokenizer))
             + _list(self.prompt)
             + abi.uint(terms.seed, 64)
-            + b"".join(abi.uint(v, 32) for v in (terms.temperature, terms.top_k, self.most, self.end))
+            + abi.uints((terms.temperature, terms.top_k, self.most, self.end), 32)
             + _list(self.answer)
         )
         return keccak(b"\x19\x01" + _domain(self.chain_id) + struct)
@@ -140,8 +140,15 @@ def statement_of(
 
 def sign(statement: AnswerStatement, account: LocalAccount) -> SignedStatement:
     """The statement under an account's signature."""
-    signed = account.unsafe_sign_hash(Hash32(statement.digest))
-    return SignedStatement(statement, Address(bytes.fromhex(account.address[2:])), bytes(signed.signature))
+    signature = _key(account).sign_recoverable(statement.digest, hasher=None)
+    v = bytes([27 + signature[64]])
+    return SignedStatement(statement, Address(bytes.fromhex(account.address[2:])), signature[:64] + v)
+
+
+@lru_cache(maxsize=16)
+def _key(account: LocalAccount) -> coincurve.PrivateKey:
+    """An account's key, made once: eth-account makes it, and its public key, for each signature anew."""
+    return coincurve.PrivateKey(bytes(account.key))
 
 
 def read_statement(data: bytes) -> SignedStatement:
@@ -233,4 +240,4 @@ def _domain(chain_id: int) -> Digest:
 
 def _list(values: Sequence[int]) -> Digest:
     """The hash of a uint32[]."""
-    return keccak(b"".join(abi.uint(v, 32) for v in values))
+    return keccak(abi.uints(values, 32))

@@ -22,6 +22,13 @@ def uint(value: int, bits: int = 256) -> bytes:
     return int(value).to_bytes(32, "big")
 
 
+def uints(values: Sequence[int], bits: int = 256) -> bytes:
+    """The words of many, one after another."""
+    if values and not (all(isinstance(v, int) for v in values) and min(values) >= 0 and max(values) < 1 << bits):
+        raise InvariantError(f"{values[:8]!r}... do not all fit uint{bits}.", code="WordOutOfRange")
+    return b"".join([int(v).to_bytes(32, "big") for v in values])
+
+
 def boolean(value: bool) -> bytes:
     """The word of a bool."""
     if not isinstance(value, bool):

@@ -17,6 +17,8 @@ FOR_ANOTHER = {
     "coincurve": "eth-keys computes with it",
     "jinja2": "fastapi's templates are made of it",
     "py-ecc": "keys/bn254.py imports it by name, so that a key costs no second of start",
+    "httptools": "uvicorn parses requests with it",
+    "uvloop": "uvicorn waits for them with it",
     "httpx": "Starlette's client for tests speaks through it",
 }
 """Pins that no import statement shows, and what they are for."""

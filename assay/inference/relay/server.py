@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from assay.inference.gateway.server import server_config
+from assay.inference.gateway.server import ENDING_S
+from assay.web.connection import server_config
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def serve_relay(app: ASGIApp, listener: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:
     """Answers until SIGINT or SIGTERM. ready: told before the first."""
-    config = server_config(app)
+    config = server_config(app, ending_s=ENDING_S)
     listener.listen()
     ready()
     uvicorn.Server(config).run([listener])

@@ -20,8 +20,9 @@ from assay.inference.gateway.limits import AskerLimits
 from assay.inference.model import LanguageModel
 from assay.inference.rows import CachedRows, WindowRows
 from assay.inference.statement import read_statement
-from assay.listening import listen
 from assay.protocol.errors import UnavailableError
+from assay.web import connection
+from assay.web.listening import listen
 from tests.harness.inference.models import LETTERS, small_gpt, two_back
 
 ASKED = {"model": "assay", "prompt": "the cat", "max_tokens": 1000, "seed": 7}
@@ -137,7 +138,7 @@ def test_a_prompt_that_cannot_be_read_leaves_its_row(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nX: "], ids=["nothing", "half"])
 def test_a_connection_that_asks_nothing_is_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
-    monkeypatch.setattr(server, "HEAD_S", 0.5)
+    monkeypatch.setattr(connection, "HEAD_S", 0.5)
     with serving(PacedRows()) as (port, _), socket.create_connection(("127.0.0.1", port), 5) as asker:
         asker.sendall(sent)
         try:
@@ -151,7 +152,7 @@ def test_a_connection_that_asks_nothing_is_closed(monkeypatch: pytest.MonkeyPatc
 
 
 def test_more_connections_than_there_may_be_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "CONNECTIONS", 1)
+    monkeypatch.setattr(connection, "CONNECTIONS", 1)
     with serving(PacedRows()) as (port, _), socket.create_connection(("127.0.0.1", port), 5):
         time.sleep(0.2)
         with pytest.raises(httpx.TransportError):
