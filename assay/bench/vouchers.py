@@ -74,4 +74,4 @@ def _signed(payer: ActorKeys, step: int) -> SignedVoucher:
 def _keep(kept: KeptVouchers, vouchers: Sequence[SignedVoucher]) -> None:
     deposit = PayerDeposit(balance=vouchers[-1].voucher.amount)
     for voucher in vouchers:
-        kept.accept(voucher, PRICE, keccak(voucher.signature), deposit)
+        kept.accept(voucher, PRICE, keccak(voucher.signature), deposit).result()

@@ -31,7 +31,7 @@ ANSWERS_HELD: Final = 256
 """Payers whose last answer is held, for whoever did not get it and asks again with the same voucher."""
 
 _THREADS: Final = 16
-"""That wait for the disk, together for one sync, or for the chain."""
+"""That wait for the chain."""
 
 
 class PaymentRequired(RejectedError):
@@ -117,7 +117,7 @@ class Charge:
 
 
 class Till:
-    """Takes vouchers for answers. Its methods belong to the event loop; disk and chain are waited for in threads."""
+    """Takes vouchers for answers. Its methods belong to the event loop; the chain is waited for in threads."""
 
     def __init__(self, cashier: Cashier, terms: TillTerms, most_open: int = PAYER_OPEN) -> None:
         self.terms, self._cashier, self._most_open = terms, cashier, most_open
@@ -127,7 +127,7 @@ class Till:
         self._held: OrderedDict[Address, tuple[Wei, Digest, TakenAnswer]] = OrderedDict()
 
     def close(self) -> None:
-        """What was begun is on disk when it returns."""
+        """Nobody is asked any more; what was begun is on disk once the vouchers are closed."""
         self._threads.shutdown()
 
     def read(self, headers: Sequence[str], body: bytes) -> tuple[SignedVoucher, Digest] | None:
@@ -173,9 +173,9 @@ class Till:
             raise PayerBusy(f"{self._most_open} requests of this payer are open already.")
         self._enter(place)
         charge = Charge(self, signed, request, prompt)
-        taking = self._threads.submit(self._taken, signed, price, request)
+        taking = asyncio.create_task(self._take(signed, price, request))
         try:
-            await asyncio.shield(asyncio.wrap_future(taking))
+            await asyncio.shield(taking)
         except asyncio.CancelledError:
             # Who hangs up amid the sync owes nothing, and the charge must not stay open.
             asyncio.get_running_loop().create_task(self._forget(charge, place, taking))
@@ -189,7 +189,7 @@ class Till:
         """See Charge."""
         voucher = charge.signed.voucher
         if charge.answer is not None:
-            return self._threads.submit(self._paid, charge, charge.answer.charged)
+            return self._paid(charge, charge.answer.charged)
         if charge.settled is not None:
             return charge.settled
         cost = self.terms.cost(charge.prompt, len(tokens)) if tokens else Wei(0)
@@ -199,13 +199,17 @@ class Till:
             while len(self._held) > ANSWERS_HELD:
                 self._held.popitem(last=False)
         self._leave((voucher.payer, voucher.amount))
-        charge.settled = self._threads.submit(self._paid, charge, cost)
+        charge.settled = self._paid(charge, cost)
         return charge.settled
 
-    def _taken(self, signed: SignedVoucher, price: Wei, request: Digest) -> None:
-        """In a thread: the voucher is on disk, or PaymentRequired says why not."""
+    async def _take(self, signed: SignedVoucher, price: Wei, request: Digest) -> None:
+        """Returns once the voucher is on disk; PaymentRequired says why it is not."""
+        loop = asyncio.get_running_loop()
         try:
-            taken = self._cashier.accept(signed, price, request, is_most=True)
+            deposit = self._cashier.known(signed.voucher)
+            if deposit is None:
+                deposit = await loop.run_in_executor(self._threads, self._cashier.look, signed)
+            taken = await asyncio.wrap_future(self._cashier.accept(signed, price, request, deposit, is_most=True))
             if taken.is_repeat:
                 raise RejectedError(
                     "This voucher was accepted for this request before, and its answer is held no longer.",
@@ -213,17 +217,25 @@ class Till:
                     remedy="Sign a higher amount: it is what you have paid this gateway in all.",
                 )
         except RejectedError as error:
-            raise self._required(error, price, signed) from None
+            raise await loop.run_in_executor(self._threads, self._required, error, price, signed) from None
 
-    def _paid(self, charge: Charge, cost: Wei) -> dict[str, str]:
-        """In a thread: the cost is on disk."""
-        voucher = charge.signed.voucher
-        spent = self._cashier.settle(voucher, cost)
-        return {"charged": str(cost), "spent": str(spent), "voucher": str(voucher.amount)}
+    def _paid(self, charge: Charge, cost: Wei) -> Future[dict[str, str]]:
+        """What the cost is told as, once it is on disk."""
+        voucher, told = charge.signed.voucher, Future[dict[str, str]]()
+        told.set_running_or_notify_cancel()
 
-    async def _forget(self, charge: Charge, place: tuple[Address, Wei], taking: Future[None]) -> None:
+        def tell(spent: Future[Wei]) -> None:
+            if (error := spent.exception()) is not None:
+                told.set_exception(error)
+            else:
+                told.set_result({"charged": str(cost), "spent": str(spent.result()), "voucher": str(voucher.amount)})
+
+        self._cashier.settle(voucher, cost).add_done_callback(tell)
+        return told
+
+    async def _forget(self, charge: Charge, place: tuple[Address, Wei], taking: asyncio.Task[None]) -> None:
         with suppress(AssayError):
-            await asyncio.wrap_future(taking)
+            await taking
             charge.drop(())
             return
         self._leave(place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection
+from concurrent.futures import Future
 from threading import BoundedSemaphore, Lock
 from typing import Final
 
@@ -60,26 +61,40 @@ class Cashier:
         self._lock, self._asking = Lock(), BoundedSemaphore(ASKING)
         self._dark_until = float("-inf")
 
-    def accept(self, signed: SignedVoucher, price: Wei, request: Digest, *, is_most: bool = False) -> Accepted:
-        """Takes `price` wei for a request; when it returns, what pays for it is on disk. `is_most`: see KeptVouchers.
+    def accept(
+        self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit, *, is_most: bool = False
+    ) -> Future[Accepted]:
+        """Takes `price` wei for a request; once it is done, what pays for it is on disk. deposit: as `known` or `look`
+        said just now. `is_most`: see KeptVouchers, and for what the future raises.
 
-        Raises RejectedError (VoucherForeign, VoucherUnsigned, TokenNotTaken, VoucherUsed, VoucherTooLow,
-        VoucherUncovered), VouchersNotKept, ChainDark.
+        Raises RejectedError (VoucherForeign, VoucherUnsigned, TokenNotTaken).
         """
         self.check(signed)
-        voucher = signed.voucher
-        deposit, age = self._deposit(voucher.token, voucher.payer, FRESH_S)
-        if voucher.amount > deposit.covered and age > ASKED_AGAIN_S:
-            deposit, _ = self._deposit(voucher.token, voucher.payer, ASKED_AGAIN_S)
         return self._kept.accept(signed, price, request, deposit, is_most=is_most)
 
-    def settle(self, voucher: Voucher, cost: Wei) -> Wei:
+    def known(self, voucher: Voucher) -> PayerDeposit | None:
+        """A payer's deposit, where the chain need not be asked: it was a while ago, or a moment ago if it is short."""
+        found = self._remembered(voucher)
+        if found is not None and (voucher.amount <= found[0].covered or found[1] <= ASKED_AGAIN_S):
+            return found[0]
+        return None
+
+    def look(self, signed: SignedVoucher) -> PayerDeposit:
+        """The same, by asking the chain if need be. Raises what `check` does, and ChainDark."""
+        self.check(signed)
+        return self.known(signed.voucher) or self._asked(signed.voucher)
+
+    def settle(self, voucher: Voucher, cost: Wei) -> Future[Wei]:
         """See KeptVouchers."""
         return self._kept.settle(voucher, cost)
 
     def standing(self, voucher: Voucher) -> tuple[Wei, Wei, Wei]:
-        """What the payer of a voucher has spent, its highest one, and what its deposit covers. Raises ChainDark."""
-        deposit, _ = self._deposit(voucher.token, voucher.payer, FRESH_S)
+        """What the payer of a voucher has spent, its highest one, and what its deposit covers.
+
+        Waits for disk and chain. Raises ChainDark, VouchersNotKept.
+        """
+        found = self._remembered(voucher)
+        deposit = self._asked(voucher) if found is None else found[0]
         spent, highest = self._kept.spent(voucher.token, voucher.payer) or (deposit.redeemed, deposit.redeemed)
         return spent, highest, deposit.covered
 
@@ -95,29 +110,37 @@ class Cashier:
         # Before the chain is asked anything. Attack: unsigned vouchers that keep the node busy.
         check_signature(signed, self._kept.domain, self._kept.gateway)
 
-    def _deposit(self, token: Address, payer: Address, fresh_s: float) -> tuple[PayerDeposit, float]:
-        """A payer's deposit as it was asked for last, and how many seconds ago."""
-        now = self._clock()
+    def _remembered(self, voucher: Voucher) -> tuple[PayerDeposit, float] | None:
+        """A payer's deposit as it was asked for last, and how many seconds ago, unless that is long ago."""
+        place = voucher.token, voucher.payer
         with self._lock:
-            asked_at, deposit = self._seen.get((token, payer), (float("-inf"), PayerDeposit()))
-            if now - asked_at <= fresh_s:
-                self._seen.move_to_end((token, payer))
-                return deposit, now - asked_at
-        deposit = self._asked(payer, token, now)
+            if place not in self._seen:
+                return None
+            asked_at, deposit = self._seen[place]
+            age = self._clock() - asked_at
+            if age > FRESH_S:
+                return None
+            self._seen.move_to_end(place)
+        return deposit, age
+
+    def _asked(self, voucher: Voucher) -> PayerDeposit:
+        now, place = self._clock(), (voucher.token, voucher.payer)
+        deposit = self._answer(voucher, now)
         with self._lock:
-            self._seen[token, payer] = (now, deposit)
-            self._seen.move_to_end((token, payer))
+            self._seen[place] = (now, deposit)
+            self._seen.move_to_end(place)
             while len(self._seen) > REMEMBERED:
                 self._seen.popitem(last=False)
-        return deposit, 0.0
+        return deposit
 
-    def _asked(self, payer: Address, token: Address, now: float) -> PayerDeposit:
+    def _answer(self, voucher: Voucher, now: float) -> PayerDeposit:
         if now < self._dark_until:
             raise ChainDark("The chain did not answer a moment ago.")
         if not self._asking.acquire(timeout=ASKING_S):
             raise ChainDark("Too many wait for the chain's answer already.")
         try:
-            found: PayerDeposit = self._chain.ask(self._contract.deposit_of(payer, self._kept.gateway, token))
+            question = self._contract.deposit_of(voucher.payer, self._kept.gateway, voucher.token)
+            found: PayerDeposit = self._chain.ask(question)
         except UnavailableError as error:
             self._dark_until = self._clock() + DARK_S
             raise ChainDark(f"The chain does not answer: {error.message}") from error

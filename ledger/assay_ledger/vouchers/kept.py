@@ -1,10 +1,11 @@
 """The vouchers that a gateway has accepted: the highest of each payer and token, on disk before an answer leaves.
 
-One SQLite file in a folder that one process has at a time. `accept` returns when its row is synced; those that come
-while the disk is at work share the next sync. Nothing is ever compacted, since there is one row a payer and token. What
-is charged before its answer's cost is known is unsettled until then; a start gives back what it finds of that, and
-reads nothing else. Never restore an old copy of the file: a gateway that lost it begins with none, and what the
-chain says was redeemed is then where each payer begins. Source: docs/adr/0063-vouchers.md.
+One SQLite file in a folder that one process has at a time, and one thread that writes it. What was asked for is done
+when its row is synced; those that ask while the disk is at work share the next sync. Nothing is ever compacted, since
+there is one row a payer and token. What is charged before its answer's cost is known is unsettled until then; a start
+gives back what it finds of that, and reads nothing else. Never restore an old copy of the file: a gateway that lost it
+begins with none, and what the chain says was redeemed is then where each payer begins. Source:
+docs/adr/0063-vouchers.md.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from __future__ import annotations
 import fcntl
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeVar
 
-from assay.protocol.errors import ConfigError, UnavailableError
+from assay.protocol.errors import ConfigError, RejectedError, UnavailableError
 from assay.protocol.payments.voucher import PayerDeposit, Voucher, VoucherDomain, check_terms
 from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.store.folder import sync_folder
@@ -80,16 +83,19 @@ class Accepted:
     is_repeat: bool
 
 
-@dataclass(slots=True)
-class _Group:
-    """Those that wait for one sync."""
+T = TypeVar("T")
 
-    is_done: bool = False
-    error: Exception | None = None
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Something to be done with the rows, and who waits for it."""
+
+    work: Callable[[], Any]
+    told: Future[Any]
 
 
 class KeptVouchers:
-    """The accepted vouchers of one gateway; safe for threads.
+    """The accepted vouchers of one gateway; safe for threads, none of which has to wait.
 
     Raises VouchersInUse, VouchersOfAnother, VouchersDamaged.
     """
@@ -104,8 +110,6 @@ class KeptVouchers:
         except OSError:
             self._guard.close()
             raise VouchersInUse(f"{self.path} is held by another process.") from None
-        self._rows, self._syncs = threading.Lock(), threading.Lock()
-        self._group = _Group()
         try:
             self._base = self._open()
         except sqlite3.DatabaseError as error:
@@ -115,6 +119,10 @@ class KeptVouchers:
             self._guard.close()
             raise
         sync_folder(folder)
+        self._asked = SimpleQueue[_Asked | None]()
+        self._is_closed, self._closing = False, threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="vouchers", daemon=True)
+        self._thread.start()
 
     def _open(self) -> sqlite3.Connection:
         base = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=1.0)
@@ -135,67 +143,129 @@ class KeptVouchers:
 
     def accept(
         self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit, *, is_most: bool = False
-    ) -> Accepted:
-        """Charges a price and keeps the voucher; returns once that is on disk. Whose signature it is was checked.
+    ) -> Future[Accepted]:
+        """Charges a price and keeps the voucher; done once that is on disk. Whose signature it is was checked.
 
         `request` names what is paid for. `is_most`: the price is the most that it may cost, and `settle` says what it
-        did; what is not settled when the process ends is given back at the next start. Raises RejectedError
-        (VoucherUsed, VoucherTooLow, VoucherUncovered), VouchersNotKept.
+        did; what is not settled when the process ends is given back at the next start. Raises, by the future,
+        RejectedError (VoucherUsed, VoucherTooLow, VoucherUncovered), VouchersNotKept.
         """
-        voucher = signed.voucher
-        with self._rows:
-            row = self._row(voucher.token, voucher.payer)
-            # Who lost the file begins with what the chain says was used up. Attack: old vouchers once more after that.
-            highest, spent, last = row or (deposit.redeemed, deposit.redeemed, b"")
-            if row and voucher.amount == highest and last == request:
-                return Accepted(spent, highest, True)
-            check_terms(voucher, spent, highest, price, deposit)
-            spent = Wei(spent + price)
-            values = (voucher.token, voucher.payer, _word(voucher.amount), signed.signature, _word(spent), request)
-            group = self._write("INSERT OR REPLACE INTO vouchers VALUES (?, ?, ?, ?, ?, ?)", values)
-            if is_most:
-                self._write("INSERT INTO unsettled VALUES (?, ?, ?, ?)", (*_place(voucher), _word(price)))
-        self._sync(group)
-        return Accepted(spent, voucher.amount, False)
+        return self._ask(lambda: self._accepted(signed, price, request, deposit, is_most))
 
-    def settle(self, voucher: Voucher, cost: Wei) -> Wei:
-        """What an answer cost in the end, never above what was charged; returns once that is on disk, with what its
-        payer has spent in all. Harmless when repeated. Raises VouchersNotKept.
+    def settle(self, voucher: Voucher, cost: Wei) -> Future[Wei]:
+        """What an answer cost in the end, never above what was charged; done once that is on disk, with what its
+        payer has spent in all. Harmless when repeated. Raises VouchersNotKept, by the future.
         """
-        with self._rows:
-            row = self._row(voucher.token, voucher.payer)
-            wanted = "SELECT charged FROM unsettled WHERE token = ? AND payer = ? AND amount = ?"
-            found = self._base.execute(wanted, _place(voucher)).fetchone()
-            if row is None or found is None:
-                return Wei(0) if row is None else row[1]
-            charged = int.from_bytes(found[0], "big")
-            spent = Wei(row[1] - charged + min(max(cost, 0), charged))
-            values = (_word(spent), voucher.token, voucher.payer)
-            group = self._write("UPDATE vouchers SET spent = ? WHERE token = ? AND payer = ?", values)
-            self._write("DELETE FROM unsettled WHERE token = ? AND payer = ? AND amount = ?", _place(voucher))
-        self._sync(group)
-        return spent
+        return self._ask(lambda: self._settled(voucher, cost))
 
     def spent(self, token: Address, payer: Address) -> tuple[Wei, Wei] | None:
-        """What a payer has spent, and its highest voucher; None if none was accepted."""
-        with self._rows:
-            row = self._row(token, payer)
+        """What a payer has spent, and its highest voucher; None if none was accepted. Waits for what was asked before.
+
+        Raises VouchersNotKept.
+        """
+        row = self._ask(lambda: self._row(token, payer)).result()
         return None if row is None else (row[1], row[0])
 
     def __iter__(self) -> Iterator[SignedVoucher]:
-        """The highest voucher of each payer and token, by token and payer."""
-        with self._rows:
-            rows = self._base.execute("SELECT token, payer, amount, signature FROM vouchers ORDER BY token, payer")
-            found = rows.fetchall()
-        yield from (_signed(self.gateway, row) for row in found)
+        """The highest voucher of each payer and token, by token and payer. Raises VouchersNotKept."""
+        wanted = "SELECT token, payer, amount, signature FROM vouchers ORDER BY token, payer"
+        rows = self._ask(lambda: self._base.execute(wanted).fetchall()).result()
+        yield from (_signed(self.gateway, row) for row in rows)
 
     def close(self) -> None:
-        """Lets another process have the folder; harmless when repeated."""
-        with self._syncs, self._rows, suppress(sqlite3.Error):
+        """Lets another process have the folder, once what was asked for is done; harmless when repeated."""
+        with self._closing:
+            if not self._is_closed:
+                self._is_closed = True
+                self._asked.put(None)
+        self._thread.join()
+        self._guard.close()
+
+    # --- from any thread
+
+    def _ask(self, work: Callable[[], T]) -> Future[T]:
+        told = Future[T]()
+        # From now on nobody can take it back: what was charged must be settled, whoever has hung up.
+        told.set_running_or_notify_cancel()
+        with self._closing:
+            if self._is_closed:
+                told.set_exception(VouchersNotKept(f"{self.path} is closed."))
+            else:
+                self._asked.put(_Asked(work, told))
+        return told
+
+    # --- in the thread
+
+    def _run(self) -> None:
+        """Does what is asked, all that waits at once, until the end."""
+        while (asked := self._asked.get()) is not None:
+            group = [asked]
+            with suppress(Empty):
+                while (asked := self._asked.get_nowait()) is not None:
+                    group.append(asked)
+            self._do(group)
+            if asked is None:
+                break
+        with suppress(sqlite3.Error):
+            self._base.close()
+
+    def _do(self, group: list[_Asked]) -> None:
+        """One sync for all of a group. Whoever's row is lost with the others' is told so."""
+        done: list[tuple[_Asked, Any]] = []
+        for asked in group:
+            try:
+                done.append((asked, asked.work()))
+            except RejectedError as error:  # before anything of it was written
+                asked.told.set_exception(error)
+            except Exception as error:
+                # A full disk ends the transaction, and with it what others of the group have written.
+                self._fail([*(one for one, _ in done), asked], error)
+                done = []
+        try:
             if self._base.in_transaction:
                 self._base.execute("COMMIT")
-            self._base.close()
-        self._guard.close()
+        except sqlite3.Error as error:
+            self._fail([one for one, _ in done], error)
+            return
+        for one, result in done:
+            one.told.set_result(result)
+
+    def _fail(self, group: list[_Asked], error: Exception) -> None:
+        """Nobody of the group was answered, and nothing of it is kept."""
+        with suppress(sqlite3.Error):
+            self._base.execute("ROLLBACK")
+        for one in group:
+            one.told.set_exception(VouchersNotKept(f"{self.path} cannot be written: {error}."))
+
+    def _accepted(
+        self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit, is_most: bool
+    ) -> Accepted:
+        voucher = signed.voucher
+        row = self._row(voucher.token, voucher.payer)
+        # Who lost the file begins with what the chain says was used up. Attack: old vouchers once more after that.
+        highest, spent, last = row or (deposit.redeemed, deposit.redeemed, b"")
+        if row and voucher.amount == highest and last == request:
+            return Accepted(spent, highest, True)
+        check_terms(voucher, spent, highest, price, deposit)
+        spent = Wei(spent + price)
+        values = (voucher.token, voucher.payer, _word(voucher.amount), signed.signature, _word(spent), request)
+        self._write("INSERT OR REPLACE INTO vouchers VALUES (?, ?, ?, ?, ?, ?)", values)
+        if is_most:
+            self._write("INSERT INTO unsettled VALUES (?, ?, ?, ?)", (*_place(voucher), _word(price)))
+        return Accepted(spent, voucher.amount, False)
+
+    def _settled(self, voucher: Voucher, cost: Wei) -> Wei:
+        row = self._row(voucher.token, voucher.payer)
+        wanted = "SELECT charged FROM unsettled WHERE token = ? AND payer = ? AND amount = ?"
+        found = self._base.execute(wanted, _place(voucher)).fetchone()
+        if row is None or found is None:
+            return Wei(0) if row is None else row[1]
+        charged = int.from_bytes(found[0], "big")
+        spent = Wei(row[1] - charged + min(max(cost, 0), charged))
+        values = (_word(spent), voucher.token, voucher.payer)
+        self._write("UPDATE vouchers SET spent = ? WHERE token = ? AND payer = ?", values)
+        self._write("DELETE FROM unsettled WHERE token = ? AND payer = ? AND amount = ?", _place(voucher))
+        return spent
 
     def _row(self, token: Address, payer: Address) -> tuple[Wei, Wei, bytes] | None:
         """Highest amount, spent, last request."""
@@ -205,36 +275,10 @@ class KeptVouchers:
             return None
         return Wei(int.from_bytes(row[0], "big")), Wei(int.from_bytes(row[1], "big")), row[2]
 
-    def _write(self, statement: str, values: tuple[bytes, ...]) -> _Group:
-        """Joins the group that is written next. With `_rows` held. Raises VouchersNotKept."""
-        try:
-            if not self._base.in_transaction:
-                self._base.execute("BEGIN IMMEDIATE")
-            self._base.execute(statement, values)
-        except sqlite3.Error as error:
-            # A full disk ends the transaction, and with it what others of the group have written.
-            self._fail(self._group, error)
-            raise VouchersNotKept(f"{self.path} cannot be written: {error}.") from None
-        return self._group
-
-    def _sync(self, group: _Group) -> None:
-        """Returns once a group is on disk; the first of it that comes here writes for all."""
-        with self._syncs:
-            if not group.is_done:
-                with self._rows:
-                    try:
-                        self._base.execute("COMMIT")
-                        self._group, group.is_done = _Group(), True
-                    except sqlite3.Error as error:
-                        self._fail(group, error)
-        if group.error is not None:
-            raise VouchersNotKept(f"{self.path} cannot be written: {group.error}.")
-
-    def _fail(self, group: _Group, error: Exception) -> None:
-        """Nobody of the group was answered, and nothing of it is kept. With `_rows` held."""
-        self._group, group.is_done, group.error = _Group(), True, error
-        with suppress(sqlite3.Error):
-            self._base.execute("ROLLBACK")
+    def _write(self, statement: str, values: tuple[bytes, ...]) -> None:
+        if not self._base.in_transaction:
+            self._base.execute("BEGIN IMMEDIATE")
+        self._base.execute(statement, values)
 
 
 def _give_back(base: sqlite3.Connection) -> None:

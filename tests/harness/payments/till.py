@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
         try:
             signed = SignedVoucher.of_text(text)
             check_signature(signed, DOMAIN, GATEWAY)
-            taken = kept.accept(signed, PRICE, request(number), FULL)
+            taken = kept.accept(signed, PRICE, request(number), FULL).result()
             said = "repeat" if taken.is_repeat else f"served {taken.spent}"
         except AssayError as error:
             said = error.code

@@ -12,11 +12,11 @@ import pytest
 from assay.protocol.digests import keccak
 from assay.protocol.errors import AssayError, ExitCode
 from assay.protocol.payments.voucher import owners_part
-from assay.protocol.types import Address, Wei
+from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.deployment.vouchers import TERMS, VoucherTerms, deploy_vouchers
 from assay_ledger.vouchers.cashier import FRESH_S, Cashier, ChainDark
-from assay_ledger.vouchers.kept import KeptVouchers
+from assay_ledger.vouchers.kept import Accepted, KeptVouchers
 from assay_ledger.vouchers.redeeming import due_vouchers, redeem_vouchers, worth_redeeming
 from assay_ledger.vouchers.signed import SignedVoucher
 from tests.harness.commands import assay_on
@@ -49,6 +49,11 @@ def _as_before(paid: PaidRun) -> Iterator[None]:
     paid.chain.rpc("evm_revert", snapshot)
 
 
+def accepted(cashier: Cashier, signed: SignedVoucher, price: Wei, request: Digest) -> Accepted:
+    """Taken as a gateway does that does not know the deposit, and on disk."""
+    return cashier.accept(signed, price, request, cashier.look(signed)).result()
+
+
 def test_a_user_pays_a_gateway_and_the_owners_and_takes_the_rest_back(paid: PaidRun, tmp_path: Path) -> None:
     """Deposit, voucher, redemption, refund, by commands; nothing is lost to the last unit."""
     me, gateway = address_of(paid.keys[0]), address_of(paid.gateway)
@@ -57,7 +62,7 @@ def test_a_user_pays_a_gateway_and_the_owners_and_takes_the_rest_back(paid: Paid
     line = assay_on(paid.run, *paid.words(0, "voucher", "12.5", *paid.at())).stdout
     kept = KeptVouchers(tmp_path, paid.domain, gateway)
     cashier = Cashier(paid.chain, paid.contract, kept, [paid.token])
-    taken = cashier.accept(SignedVoucher.of_text(line.strip()), Wei(12 * ETHER), keccak(b"a question"))
+    taken = accepted(cashier, SignedVoucher.of_text(line.strip()), Wei(12 * ETHER), keccak(b"a question"))
     assert (taken.spent, taken.highest) == (12 * ETHER, 12 * ETHER + ETHER // 2)
     # Another pays for the gas, while the gateway's process has the folder.
     redeemed = paid.done(*paid.words(1, "redeem", "--from", str(tmp_path)))
@@ -93,13 +98,13 @@ def test_a_request_for_a_refund_is_redeemed_first_and_covers_nothing(paid: PaidR
     cashier = Cashier(paid.chain, paid.contract, kept, [paid.token], clock=lambda: now[0])
     for who in range(PAYERS):
         paid.done(*paid.words(who, "deposit", "10", *paid.at(), "--yes"))
-        cashier.accept(paid.signed(who, ETHER), Wei(ETHER), keccak(b"first"))
+        accepted(cashier, paid.signed(who, ETHER), Wei(ETHER), keccak(b"first"))
     paid.done(*paid.words(2, "refund", "10", *paid.at()))
     # The last look is good for a minute, and what it covered can be redeemed for the whole delay.
-    cashier.accept(paid.signed(2, 2 * ETHER), Wei(ETHER), keccak(b"second"))
+    accepted(cashier, paid.signed(2, 2 * ETHER), Wei(ETHER), keccak(b"second"))
     now[0] = FRESH_S + 1
     with pytest.raises(AssayError, match="covers") as refused:
-        cashier.accept(paid.signed(2, 3 * ETHER), Wei(ETHER), keccak(b"third"))
+        accepted(cashier, paid.signed(2, 3 * ETHER), Wei(ETHER), keccak(b"third"))
     assert refused.value.code == "VoucherUncovered"
     due = due_vouchers(paid.chain, paid.contract, kept)
     assert [one.worth // ETHER for one in due] == [2, 1, 1] and due[0].before is not None
@@ -128,7 +133,7 @@ def test_a_gateway_takes_its_own_tokens_and_no_voucher_without_a_deposit(paid: P
 
     def code_of(signed: SignedVoucher) -> str:
         with pytest.raises(AssayError) as refused:
-            cashier.accept(signed, Wei(1), keccak(b"a question"))
+            accepted(cashier, signed, Wei(1), keccak(b"a question"))
         return refused.value.code
 
     one = paid.signed(0, ETHER)
@@ -149,20 +154,20 @@ def test_a_chain_that_is_dark_is_waited_for_once_and_covers_what_it_covered(paid
     chain = Chain(f"http://127.0.0.1:{wire.port}", retry_for_s=0.0, timeout_s=0.5)
     kept = KeptVouchers(tmp_path, paid.domain, address_of(paid.gateway))
     cashier = Cashier(chain, paid.contract, kept, [paid.token], clock=lambda: now[0])
-    cashier.accept(paid.signed(0, ETHER), Wei(ETHER), keccak(b"first"))
+    accepted(cashier, paid.signed(0, ETHER), Wei(ETHER), keccak(b"first"))
     wire.hush()
     for _ in range(2):
         with pytest.raises(ChainDark):
-            cashier.accept(paid.signed(1, ETHER), Wei(ETHER), keccak(b"second"))
+            accepted(cashier, paid.signed(1, ETHER), Wei(ETHER), keccak(b"second"))
     taken = wire.taken
     with pytest.raises(ChainDark, match="a moment ago"):
-        cashier.accept(paid.signed(1, ETHER), Wei(ETHER), keccak(b"third"))
+        accepted(cashier, paid.signed(1, ETHER), Wei(ETHER), keccak(b"third"))
     assert wire.taken == taken
-    assert cashier.accept(paid.signed(0, 2 * ETHER), Wei(ETHER), keccak(b"fourth")).spent == 2 * ETHER
+    assert accepted(cashier, paid.signed(0, 2 * ETHER), Wei(ETHER), keccak(b"fourth")).spent == 2 * ETHER
     assert kept.spent(paid.token, address_of(paid.keys[1])) is None, "nothing is charged in the dark"
     now[0] = FRESH_S + 1
     with pytest.raises(ChainDark):
-        cashier.accept(paid.signed(0, 3 * ETHER), Wei(ETHER), keccak(b"fifth"))
+        accepted(cashier, paid.signed(0, 3 * ETHER), Wei(ETHER), keccak(b"fifth"))
     kept.close()
 
 

@@ -7,10 +7,12 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -40,19 +42,19 @@ def refused(
     kept: KeptVouchers, amount: int, price: int = PRICE, deposit: PayerDeposit = FULL, what: Digest | None = None
 ) -> str:
     with pytest.raises(AssayError) as error:
-        kept.accept(signed(0, amount), Wei(price), request(amount) if what is None else what, deposit)
+        kept.accept(signed(0, amount), Wei(price), request(amount) if what is None else what, deposit).result()
     return error.value.code
 
 
 def test_a_voucher_pays_once_and_only_higher_ones_follow(tmp_path: Path) -> None:
     kept = opened(tmp_path)
-    assert kept.accept(signed(0, 10), PRICE, request("a"), FULL).spent == 10
+    assert kept.accept(signed(0, 10), PRICE, request("a"), FULL).result().spent == 10
     assert refused(kept, 10) == refused(kept, 9) == "VoucherUsed"
     assert refused(kept, 19) == "VoucherTooLow"
-    assert kept.accept(signed(0, 25), PRICE, request("b"), FULL).spent == 20
+    assert kept.accept(signed(0, 25), PRICE, request("b"), FULL).result().spent == 20
     # What was signed and not spent counts for the next one, which is signed anew all the same.
-    assert kept.accept(signed(0, 30), PRICE, request("c"), FULL).spent == 30
-    assert kept.accept(signed(1, 10), PRICE, request("a"), FULL).spent == 10
+    assert kept.accept(signed(0, 30), PRICE, request("c"), FULL).result().spent == 30
+    assert kept.accept(signed(1, 10), PRICE, request("a"), FULL).result().spent == 10
     kept.close()
 
 
@@ -66,8 +68,8 @@ def test_the_log_is_synced_at_every_acceptance(tmp_path: Path) -> None:
 
 def test_the_same_voucher_for_the_same_request_is_known_again_and_charged_once(tmp_path: Path) -> None:
     kept = opened(tmp_path)
-    kept.accept(signed(0, 10), PRICE, request("a"), FULL)
-    again = kept.accept(signed(0, 10), PRICE, request("a"), FULL)
+    kept.accept(signed(0, 10), PRICE, request("a"), FULL).result()
+    again = kept.accept(signed(0, 10), PRICE, request("a"), FULL).result()
     assert again.is_repeat and again.spent == 10
     assert refused(kept, 10, what=request("b")) == "VoucherUsed"
     kept.close()
@@ -77,37 +79,37 @@ def test_a_voucher_above_its_deposit_is_not_taken(tmp_path: Path) -> None:
     kept = opened(tmp_path)
     asking = PayerDeposit(balance=Wei(100), asked=Wei(60), redeemed=Wei(5))
     assert refused(kept, 46, deposit=asking) == "VoucherUncovered"
-    assert kept.accept(signed(0, 45), PRICE, request("a"), asking).highest == 45
+    assert kept.accept(signed(0, 45), PRICE, request("a"), asking).result().highest == 45
     kept.close()
 
 
 def test_what_costs_less_than_was_charged_is_given_back_once(tmp_path: Path) -> None:
     kept, one = opened(tmp_path), signed(0, 10)
-    kept.accept(one, PRICE, request("a"), FULL, is_most=True)
-    assert [kept.settle(one.voucher, Wei(cost)) for cost in (6, 0)] == [6, 6]
-    assert kept.accept(signed(0, 16), PRICE, request("b"), FULL, is_most=True).spent == 16
-    assert kept.settle(signed(0, 16).voucher, Wei(11)) == 16, "never above what was charged"
+    kept.accept(one, PRICE, request("a"), FULL, is_most=True).result()
+    assert [kept.settle(one.voucher, Wei(cost)).result() for cost in (6, 0)] == [6, 6]
+    assert kept.accept(signed(0, 16), PRICE, request("b"), FULL, is_most=True).result().spent == 16
+    assert kept.settle(signed(0, 16).voucher, Wei(11)).result() == 16, "never above what was charged"
     kept.close()
     kept = opened(tmp_path)
     assert kept.spent(TOKEN, payer(0).address) == (16, 16)
-    assert kept.accept(signed(0, 26), PRICE, request("c"), FULL).spent == 26
-    assert kept.settle(signed(0, 26).voucher, Wei(0)) == 26, "a price is not the most"
+    assert kept.accept(signed(0, 26), PRICE, request("c"), FULL).result().spent == 26
+    assert kept.settle(signed(0, 26).voucher, Wei(0)).result() == 26, "a price is not the most"
     kept.close()
 
 
 def test_what_no_answer_was_given_for_is_given_back_at_the_next_start(tmp_path: Path) -> None:
     kept = opened(tmp_path)
     for amount in (10, 20, 30):
-        kept.accept(signed(0, amount), PRICE, request(amount), FULL, is_most=True)
-    kept.accept(signed(1, 10), PRICE, request("a"), FULL, is_most=True)
-    kept.settle(signed(0, 20).voucher, Wei(7))
+        kept.accept(signed(0, amount), PRICE, request(amount), FULL, is_most=True).result()
+    kept.accept(signed(1, 10), PRICE, request("a"), FULL, is_most=True).result()
+    kept.settle(signed(0, 20).voucher, Wei(7)).result()
     assert kept.spent(TOKEN, payer(0).address) == (27, 30)
     kept.close()
     kept = opened(tmp_path)
     assert [kept.spent(TOKEN, payer(k).address) for k in (0, 1)] == [(7, 30), (0, 10)]
     # The vouchers are used up all the same: the next one is a higher one.
     assert refused(kept, 30, what=request("another")) == "VoucherUsed"
-    assert kept.accept(signed(0, 31), PRICE, request("b"), FULL).spent == 17
+    assert kept.accept(signed(0, 31), PRICE, request("b"), FULL).result().spent == 17
     kept.close()
 
 
@@ -116,7 +118,7 @@ def test_who_lost_the_file_takes_no_voucher_that_the_chain_has_used_up(tmp_path:
     kept = opened(tmp_path)
     assert refused(kept, 500, deposit=redeemed) == "VoucherUsed"
     assert refused(kept, 505, deposit=redeemed) == "VoucherTooLow"
-    assert kept.accept(signed(0, 510), PRICE, request("a"), redeemed).spent == 510
+    assert kept.accept(signed(0, 510), PRICE, request("a"), redeemed).result().spent == 510
     kept.close()
 
 
@@ -138,7 +140,7 @@ def test_what_is_kept_is_read_beside_the_process_that_keeps_it(tmp_path: Path) -
     kept = opened(tmp_path)
     wanted = [signed(k, 10 + k) for k in range(3)]
     for one in wanted:
-        kept.accept(one, PRICE, request(1), FULL)
+        kept.accept(one, PRICE, request(1), FULL).result()
     assert sorted(kept, key=repr) == sorted(wanted, key=repr)
     domain, found = read_vouchers(tmp_path)
     assert domain == DOMAIN and sorted(found, key=repr) == sorted(wanted, key=repr)
@@ -152,39 +154,97 @@ def test_what_is_kept_is_read_beside_the_process_that_keeps_it(tmp_path: Path) -
 
 def test_a_full_disk_charges_nobody_of_those_that_waited_together(tmp_path: Path) -> None:
     kept = opened(tmp_path)
-    kept.accept(signed(0, 10), PRICE, request("a"), FULL)
+    kept.accept(signed(0, 10), PRICE, request("a"), FULL).result()
     pages = kept._base.execute("PRAGMA page_count").fetchone()[0]
     kept._base.execute(f"PRAGMA max_page_count = {pages}")
     failed = 0
     for number in range(1, 200):
         try:
-            kept.accept(signed(number, 10), PRICE, request("a"), FULL)
+            kept.accept(signed(number, 10), PRICE, request("a"), FULL).result()
         except VouchersNotKept:
             failed += 1
             assert kept.spent(TOKEN, payer(number).address) is None
     assert failed > 0
     kept._base.execute("PRAGMA max_page_count = 100000")
-    assert kept.accept(signed(199, 10), PRICE, request("a"), FULL).spent == 10
+    assert kept.accept(signed(199, 10), PRICE, request("a"), FULL).result().spent == 10
     kept.close()
 
 
-def test_a_failure_in_the_middle_of_a_group_fails_all_of_it(tmp_path: Path) -> None:
+class HeldBase:
+    """The rows, to which the thread comes only when it may, and which the disk takes until some statement."""
+
+    def __init__(self, kept: KeptVouchers, fails: str, after: int = 0) -> None:
+        self.free = threading.Event()
+        self._base, self._fails, self._left = kept._base, fails, after
+        kept._base = cast(sqlite3.Connection, self)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        assert self.free.wait(20)
+        if statement.startswith(self._fails):
+            if not self._left:
+                self._base.execute("ROLLBACK")  # as SQLITE_FULL does
+                self._left = -1
+                raise sqlite3.OperationalError("database or disk is full")
+            self._left -= 1
+        return self._base.execute(statement, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._base, name)
+
+
+def test_those_who_ask_while_the_disk_is_at_work_share_one_sync(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    held, syncs = HeldBase(kept, "nothing fails"), list[str]()
+    kept._base.set_trace_callback(lambda statement: syncs.append(statement) if statement == "COMMIT" else None)
+    first = kept.accept(signed(0, 10), PRICE, request("a"), FULL)
+    while not kept._asked.empty():
+        time.sleep(0.001)
+    # The thread has the first and waits; these come meanwhile, one of them to be refused.
+    others = [kept.accept(signed(k, 10), PRICE, request("a"), FULL) for k in range(1, 6)]
+    twice = kept.accept(signed(1, 10), PRICE, request("b"), FULL)
+    held.free.set()
+    assert [taken.result(20).spent for taken in (first, *others)] == [10] * 6
+    with pytest.raises(RejectedError):
+        twice.result(20)
+    assert len(syncs) == 2
+    kept.close()
+
+
+@pytest.mark.parametrize(("fails", "after"), [("INSERT OR REPLACE", 1), ("COMMIT", 1)], ids=["row", "sync"])
+def test_a_failure_in_the_middle_of_a_group_fails_what_was_written_before(
+    tmp_path: Path, fails: str, after: int
+) -> None:
     """SQLite ends a transaction when the disk is full: who wrote before in it must not be answered by a later one."""
     kept = opened(tmp_path)
-    first, second = (signed(k, 10).voucher for k in (0, 1))
-    with kept._rows:
-        row = (TOKEN, first.payer, bytes(32), b"", bytes(32), b"")
-        group = kept._write("INSERT OR REPLACE INTO vouchers VALUES (?, ?, ?, ?, ?, ?)", row)
-        kept._base.execute("ROLLBACK")  # as SQLITE_FULL does
-        kept._fail(group, sqlite3.OperationalError("database or disk is full"))
-        row = (TOKEN, second.payer, bytes(32), b"", bytes(32), b"")
-        later = kept._write("INSERT OR REPLACE INTO vouchers VALUES (?, ?, ?, ?, ?, ?)", row)
-    assert later is not group
-    kept._sync(later)
-    with pytest.raises(VouchersNotKept):
-        kept._sync(group)
-    assert kept.spent(TOKEN, first.payer) is None and kept.spent(TOKEN, second.payer) is not None
+    held = HeldBase(kept, fails, after + (fails != "COMMIT"))
+    alone = kept.accept(signed(0, 10), PRICE, request("a"), FULL)
+    while not kept._asked.empty():
+        time.sleep(0.001)
+    group = [kept.accept(signed(k, 10), PRICE, request("a"), FULL) for k in (1, 2, 3)]
+    held.free.set()
+    assert alone.result(20).spent == 10
+    lost = [k for k, taken in enumerate(group, 1) if isinstance(taken.exception(20), VouchersNotKept)]
+    # The row that fails and the one before it; the sync fails for all.
+    assert lost == ([1, 2] if fails != "COMMIT" else [1, 2, 3])
+    _, found = read_vouchers(tmp_path)
+    assert {one.voucher.payer for one in found} == {payer(k).address for k in range(4) if k not in lost}
     kept.close()
+
+
+def test_what_was_asked_is_done_though_nobody_waits_and_before_it_is_closed(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    held = HeldBase(kept, "nothing fails")
+    taken = kept.accept(signed(0, 10), PRICE, request("a"), FULL, is_most=True)
+    settled = kept.settle(signed(0, 10).voucher, Wei(4))
+    assert not taken.cancel() and not settled.cancel()
+    held.free.set()
+    kept.close()
+    kept.close()
+    assert settled.result(0) == 4
+    with pytest.raises(VouchersNotKept, match="closed"):
+        kept.accept(signed(0, 20), PRICE, request("b"), FULL).result(20)
+    _, found = read_vouchers(tmp_path)
+    assert [one.voucher.amount for one in found] == [10]
 
 
 def test_many_at_once_are_all_on_disk_and_none_counts_twice(tmp_path: Path) -> None:
@@ -193,7 +253,7 @@ def test_many_at_once_are_all_on_disk_and_none_counts_twice(tmp_path: Path) -> N
 
     def one(job: tuple[int, int]) -> bool:
         try:
-            return not kept.accept(signed(*job), PRICE, request(os.urandom(8)), FULL).is_repeat
+            return not kept.accept(signed(*job), PRICE, request(os.urandom(8)), FULL).result().is_repeat
         except RejectedError:
             return False
 
