@@ -49,6 +49,10 @@ def start(
         str | None,
         typer.Option("--bonds", metavar="ADDRESS", help="Contract of bonded gateways to show, as `gateway bond` said."),
     ] = None,
+    gateway: Annotated[
+        list[str] | None,
+        typer.Option("--gateway", metavar="URL", help="A gateway whose price is shown; may be said again."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve the explorer until Ctrl-C; with --config keep all roles of a file running, until SIGTERM stops them.
@@ -61,17 +65,18 @@ def start(
             _keep(settings, config)
         return
     from assay.cli.showing import showing
+    from assay.explorer.prices import gateway_urls
     from assay.explorer.server import serve
     from assay_ledger.rounds.index import KeepsEvents
 
     the_run = open_round_run(settings)
-    gates = None if bonds is None else gates_of(the_run, bonds)
+    gates, urls = None if bonds is None else gates_of(the_run, bonds), gateway_urls(gateway or ())
     blobs = open_blobs(settings) if settings.store is not None else None
     keeps = None if settings.index_url is None else KeepsEvents(settings.index_url, EXPLORER)
     stop = _stopped_by_signals()
     with (
         showing(settings, "explorer") as shown,
-        serve(the_run, blobs, port, host=host, keeps=keeps, bonds=gates) as server,
+        serve(the_run, blobs, port, host=host, keeps=keeps, bonds=gates, gateways=urls) as server,
     ):
         shown.follow(the_run, blobs)
         if as_json:

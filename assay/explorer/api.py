@@ -19,6 +19,7 @@ from assay.explorer.explain import explain
 from assay.explorer.losses import Losses, wanted_points
 from assay.explorer.model_documents import model_document
 from assay.explorer.people import actor_document, member_document, money_document, stakes_of
+from assay.explorer.price_documents import prices_document
 from assay.explorer.reader import RunReader
 from assay.explorer.revenue_documents import gateway_document, revenue_document, vouchers_document, week_document
 from assay.explorer.search import search
@@ -78,6 +79,11 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
     def bonds() -> dict[str, Any]:
         with reader.reading():
             return get.bonds()
+
+    @router.get("/prices", summary="What gateways say that they ask for a token, each asked itself")
+    def prices() -> dict[str, Any]:
+        with reader.reading():
+            return get.prices()
 
     @router.get("/gateways/{address}", summary="A gateway: deposits, redemptions, what it is asked back, its bond")
     def gateway(address: HexAddress) -> dict[str, Any]:
@@ -226,7 +232,10 @@ class GetDocument:
     def gateway(self, address: str) -> Document:
         """A gateway's."""
         found = gateway_document(self._reader, address_in(address))
-        _there(found is not None, f"Nobody has deposited for a gateway {address}, and none of it is bonded.")
+        _there(
+            found is not None,
+            f"Nobody has deposited for a gateway {address}, nor is it bonded or asked its price.",
+        )
         assert found is not None
         return found
 
@@ -234,6 +243,13 @@ class GetDocument:
         """Those of the contract that this explorer was told of."""
         found = bonds_document(self._reader)
         _there(found is not None, "This explorer was told of no contract of bonded gateways.")
+        assert found is not None
+        return found
+
+    def prices(self) -> Document:
+        """Of the gateways that this explorer was told of."""
+        found = prices_document(self._reader)
+        _there(found is not None, "This explorer was told of no gateway to ask.")
         assert found is not None
         return found
 

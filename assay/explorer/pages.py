@@ -14,13 +14,14 @@ from assay.explorer.api_parts import PathNumber, losses_document, page_of
 from assay.explorer.audit_documents import accusation_document, epoch_line, finding_document
 from assay.explorer.bond_documents import bonds_document
 from assay.explorer.chart import NARROW, WIDE, loss_chart
-from assay.explorer.documents import hexed
+from assay.explorer.documents import Document, hexed
 from assay.explorer.explain import explain_actor, explain_work
 from assay.explorer.games import game_document
 from assay.explorer.losses import Losses, wanted_points
 from assay.explorer.model_documents import model_document
 from assay.explorer.page_parts import ROWS, PageParts
 from assay.explorer.people import actor_document, actors, member_document, money_document, stakes_of
+from assay.explorer.price_documents import prices_document
 from assay.explorer.reader import RunReader
 from assay.explorer.revenue_documents import revenue_document, till_document, vouchers_document
 from assay.explorer.search import events_naming
@@ -150,10 +151,9 @@ class Pages(PageParts):
             tills = sorted(reader.earnings.gateways.tills, key=lambda till: -till.redeemed)
             shown = [till_document(till) for till in tills[:ROWS]]
             vouchers = vouchers_document(reader)
-            more, bonds = len(tills) - len(shown), bonds_document(reader)
-            return self._page(
-                request, "gateways.html", vouchers=vouchers, tills=shown, more=more, bonds=bonds, shown=ROWS
-            )
+            more, bonds, prices = len(tills) - len(shown), bonds_document(reader), prices_document(reader)
+            context: Document = {"vouchers": vouchers, "tills": shown, "bonds": bonds, "prices": prices}
+            return self._page(request, "gateways.html", 200, **context, more=more, shown=ROWS)
 
     def gateway(self, request: Request, address: str) -> HTMLResponse:
         """One gateway, and its payers."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, Self
 
@@ -29,6 +29,7 @@ from assay.explorer.known import KnownRun
 from assay.explorer.lookups import Lookups
 from assay.explorer.money import Money
 from assay.explorer.names import EventNames
+from assay.explorer.prices import GatewayPrices
 from assay.explorer.shelves import Shelves
 from assay.explorer.touched import PageSubject
 from assay.explorer.votes import RunVotes
@@ -75,12 +76,14 @@ class RunReader:
         clock: Callable[[], float] = time.monotonic,
         keeps: KeepsEvents | None = None,
         bonds: AnswerGates | None = None,
+        gateways: Sequence[str] = (),
     ) -> None:
         """`keeps`: the database that keeps events, without which a start reads them from the chain; `bonds`: contracts
-        of bonded gateways to show.
+        of bonded gateways to show; `gateways`: URLs of those whose prices are shown.
         """
         self.run = run
         self.bonds = None if bonds is None else GatewayBonds(bonds)
+        self.prices = GatewayPrices(gateways) if gateways else None
         self.store = store
         self.names = {run.charter.sponsor: "the sponsor", **(names or {})}
         self.node, self.replays = Lookups("node"), Lookups("replays", REPLAYS_KEPT)
@@ -116,7 +119,7 @@ class RunReader:
     def follow(self) -> None:
         """Starts the threads that ask; `stop` ends them."""
         self.is_following = True
-        for lookups in (self.node, self.replays, self.files):
+        for lookups in self._lookups:
             lookups.start()
         self._follower = threading.Thread(target=self._follow, name="explorer-follow", daemon=True)
         self._follower.start()
@@ -126,8 +129,12 @@ class RunReader:
         self._stop.set()
         if self._follower is not None:
             self._follower.join(LET_GO_S)
-        for lookups in (self.node, self.replays, self.files):
+        for lookups in self._lookups:
             lookups.stop()
+
+    @property
+    def _lookups(self) -> list[Lookups]:
+        return [self.node, self.replays, self.files, *(() if self.prices is None else (self.prices.lookups,))]
 
     def wait_first(self, seconds: float) -> bool:
         """Waits until the run was read once to its head; whether it was."""

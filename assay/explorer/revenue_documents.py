@@ -13,6 +13,7 @@ from assay.amounts import SHARES
 from assay.explorer.bond_documents import bond_document
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.gateways import GatewayTill, PaidBy, PayerAccount
+from assay.explorer.price_documents import prices_of
 from assay.explorer.reader import RunReader
 from assay.explorer.words import ATTO_DECIMALS
 from assay.protocol.payments.share_earnings import SCALE, WEEK, EarnedPart, EarnedWeek, RevenueStream
@@ -155,10 +156,11 @@ def account_document(account: PayerAccount) -> Document:
 
 
 def gateway_document(reader: RunReader, gateway: Address) -> Document | None:
-    """An address that payers deposited for, or that bonded; None for who is no gateway."""
+    """An address that payers deposited for, that bonded or that says a price; None for who is no gateway."""
     tills = reader.earnings.gateways.tills_of[gateway]
     bond = bond_document(reader, gateway)
-    if not tills and bond is None:
+    prices = prices_of(reader, gateway)
+    if not tills and bond is None and not prices:
         return None
     accounts = [account for till in tills for account in till.accounts]
     accounts.sort(key=lambda one: (not one.asked, -one.redeemed, one.payer))
@@ -166,6 +168,7 @@ def gateway_document(reader: RunReader, gateway: Address) -> Document | None:
         "gateway": hexed(gateway),
         "name": reader.names.get(gateway),
         "bond": bond,
+        "prices": prices,
         "tokens": [till_document(till) for till in tills],
         "payers": [account_document(account) for account in accounts[:MOST_PAYERS]],
         "more": max(0, len(accounts) - MOST_PAYERS),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -70,13 +70,16 @@ def serve(
     names: Mapping[Address, str] | None = None,
     keeps: KeepsEvents | None = None,
     bonds: AnswerGates | None = None,
+    gateways: Sequence[str] = (),
 ) -> Server:
-    """Starts the explorer of a run; port 0 lets the operating system choose. `keeps`, `bonds`: see RunReader.
+    """Starts the explorer of a run; port 0 lets the operating system choose.
+
+    `keeps`, `bonds`, `gateways`: see RunReader.
 
     Raises ConfigError (PortInUse), UnavailableError (ServiceFailed).
     """
     listener = listen("The explorer", host, port)
-    reader = RunReader(run, store, names, keeps=keeps, bonds=bonds)
+    reader = RunReader(run, store, names, keeps=keeps, bonds=bonds, gateways=gateways)
     reader.follow()
     reader.wait_first(FIRST_S)
     return _start(reader, listener, host)

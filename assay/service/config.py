@@ -65,6 +65,7 @@ class RoleEntry(Common):
     host: str = "127.0.0.1"
     port: int = Field(8080, ge=0, le=65535)
     bonds: str | None = Field(None, pattern=r"^0x[0-9a-fA-F]{40}$")
+    gateways: tuple[str, ...] = Field((), max_length=64)
 
     @model_validator(mode="after")
     def _belongs_together(self) -> Self:
@@ -75,8 +76,8 @@ class RoleEntry(Common):
             raise ValueError("it needs `password_file` or `password_credential`, and not both")
         if acts and self.data_dir is None:
             raise ValueError("it acts, and has no `data_dir`: two runs in one folder would mix their journals")
-        if acts and self.bonds is not None:
-            raise ValueError(f"a {self.role} shows no bonds of gateways")
+        if acts and (self.bonds is not None or self.gateways):
+            raise ValueError(f"a {self.role} shows no gateways")
         if self.role in ("solver", "explorer") and self.tickets is not None:
             raise ValueError(f"a {self.role} has no tickets")
         return self
@@ -133,6 +134,7 @@ def arguments_of(entry: RoleEntry) -> list[str]:
     """The command of a role, without a word that is a setting: arguments are for everybody on the machine to read."""
     if entry.role == "explorer":
         shown = [] if entry.bonds is None else ["--bonds", entry.bonds]
+        shown += [word for url in entry.gateways for word in ("--gateway", url)]
         return ["service", "start", "--host", entry.host, "--port", str(entry.port), *shown]
     words = [entry.role, "start"]
     for name in ("deposit", "tickets", "device"):

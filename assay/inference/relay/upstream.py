@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import requests
+from urllib3.exceptions import HTTPError
 
 from assay.inference.gateway.till import HEADER, TillTerms
 from assay.inference.model import MAX_TOKENS
@@ -23,6 +24,7 @@ MAX_EVENT: Final = 1 << 22
 
 MAX_ANSWER: Final = 1 << 28
 MAX_ERROR: Final = 1 << 16
+PIECE: Final = 1 << 16
 CONNECT_S: Final = 5.0
 POOL: Final = 64
 """Connections to the gateway that are kept."""
@@ -93,11 +95,12 @@ class Upstream:
 
     def model(self) -> GatewayModel:
         """What is served there. Raises GatewayAway, GatewayOdd (also where it takes no payment)."""
+        until = time.monotonic() + self._seconds
         try:
             with self._session.get(
                 self._url + "/v1/models", timeout=(CONNECT_S, self._seconds), stream=True, allow_redirects=False
             ) as response:
-                document = self._document(response)
+                document = _document(response, until)
             (own,) = document["data"]
             paid = own["payment"]
             domain = VoucherDomain(int(paid["chain_id"]), Address(_bytes(paid["contract"], 20)))
@@ -116,6 +119,7 @@ class Upstream:
 
     def ask(self, body: bytes, voucher: str) -> requests.Response | GatewayRefusal:
         """A stream whose head is there, so that its voucher was accepted; or why not. Raises GatewayAway."""
+        until = time.monotonic() + self._seconds
         headers = {"Content-Type": "application/json", HEADER: voucher}
         try:
             response = self._session.post(
@@ -132,7 +136,7 @@ class Upstream:
             return response
         with response:
             try:
-                body_of = self._document(response)
+                body_of = _document(response, until)
             except (requests.RequestException, OSError, ValueError):
                 body_of = {}
         again = response.headers.get("Retry-After")
@@ -142,10 +146,10 @@ class Upstream:
         """The events of a stream, to its `[DONE]`. Raises GatewayAway where it ends before, GatewayOdd."""
         until, rest, total = time.monotonic() + self._seconds, b"", 0
         try:
-            for chunk in response.iter_content(None):
-                total += len(chunk)
-                *lines, rest = (rest + chunk).split(b"\n")
-                if len(rest) > MAX_EVENT or total > MAX_ANSWER or time.monotonic() > until:
+            for piece in _pieces(response, until):
+                total += len(piece)
+                *lines, rest = (rest + piece).split(b"\n")
+                if len(rest) > MAX_EVENT or total > MAX_ANSWER:
                     raise GatewayAway("The gateway's answer has no end.")
                 for line in lines:
                     if line.strip() == b"data: [DONE]":
@@ -158,20 +162,35 @@ class Upstream:
             raise GatewayOdd("The gateway's answer is no event.") from None
         raise GatewayAway("The gateway's answer broke off.")
 
-    def _document(self, response: requests.Response) -> Any:
-        data = b""
-        for chunk in response.iter_content(1 << 14):
-            data += chunk
-            if len(data) > MAX_ERROR:
-                raise ValueError("too long")
-        try:
-            return parse_json(data, max_bytes=MAX_ERROR)
-        except JsonRefused as error:
-            raise ValueError(str(error)) from None
-
     def close(self) -> None:
         """Its connections end."""
         self._session.close()
+
+
+def _pieces(response: requests.Response, until: float) -> Iterator[bytes]:
+    """The body as it comes. Raises OSError where it breaks off, and once it is late.
+
+    Attack: a byte every few seconds, each of which is in time; whoever reads a whole buffer waits for ever.
+    """
+    try:
+        while piece := response.raw.read1(PIECE, decode_content=True):
+            yield piece
+            if time.monotonic() > until:
+                raise TimeoutError("no end")
+    except HTTPError as error:
+        raise OSError(str(error)) from None
+
+
+def _document(response: requests.Response, until: float) -> Any:
+    data = b""
+    for piece in _pieces(response, until):
+        data += piece
+        if len(data) > MAX_ERROR:
+            raise ValueError("too long")
+    try:
+        return parse_json(data, max_bytes=MAX_ERROR)
+    except JsonRefused as error:
+        raise ValueError(str(error)) from None
 
 
 def sent(asked: dict[str, Any]) -> bytes:

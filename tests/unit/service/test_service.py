@@ -43,6 +43,7 @@ role = "explorer"
 port = 0
 store = "/srv/other"
 bonds = "0x00000000000000000000000000000000000000b0"
+gateways = ["http://one:8000", "https://two"]
 """
 
 
@@ -63,7 +64,8 @@ def test_settings_go_by_the_environment_and_no_secret_by_arguments(tmp_path: Pat
     assert shown["ASSAY_STORE"] == "/srv/other" and "ETH_KEYSTORE" not in shown and "ETH_PASSWORD" not in shown
     assert arguments_of(solver) == ["solver", "start", "--deposit", "120"]
     bonds = "0x" + "b0".rjust(40, "0")
-    assert arguments_of(explorer) == ["service", "start", "--host", "127.0.0.1", "--port", "0", "--bonds", bonds]
+    words = ["service", "start", "--host", "127.0.0.1", "--port", "0", "--bonds", bonds]
+    assert arguments_of(explorer) == [*words, "--gateway", "http://one:8000", "--gateway", "https://two"]
     assert "hunter22" not in str([arguments_of(entry) for entry in file.roles])
 
 
@@ -76,6 +78,7 @@ WRONG = {
     "unknown role": (TWO.replace('"explorer"', '"sponsor"'), "role"),
     "credential that climbs": (TWO.replace('"sol-password"', '"../x"'), "password_credential"),
     "bonds of an actor": (TWO.replace('deposit = "120"', 'bonds = "0x' + "b0" * 20 + '"'), "bonds"),
+    "gateways of an actor": (TWO.replace('deposit = "120"', 'gateways = ["http://x"]'), "gateways"),
     "bonds that are no address": (TWO.replace("000000b0", "000000b"), "bonds"),
     "no TOML": ("[service", "cannot be read"),
     "folder twice": (TWO + TWO[TWO.index("[[role]]") : TWO.index("deposit")], "data_dir"),

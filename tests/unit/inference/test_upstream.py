@@ -1,0 +1,110 @@
+"""A gateway over a socket that never comes to its end, or comes to it in odd ways."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import requests
+
+from assay.inference.relay.upstream import GatewayAway, GatewayOdd, Upstream
+
+LIMIT_S = 0.6
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+DRIPS = {
+    "sized": (OK + b"Content-Length: 60000\r\n\r\n", b"x"),
+    "chunked": (CHUNKED, b"1\r\nx\r\n"),
+    "until closed": (OK + b"Connection: close\r\n\r\n", b"x"),
+}
+
+
+@contextmanager
+def dripping(head: bytes, piece: bytes, every_s: float = 0.1, pieces: int = 1 << 30) -> Iterator[str]:
+    """The URL of a server that answers whoever asks with a head, and a piece now and then."""
+    listener, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def serve() -> None:
+        asker, _ = listener.accept()
+        with asker:
+            asker.recv(1 << 16)
+            asker.sendall(head)
+            for _ in range(pieces):
+                if over.wait(every_s):
+                    return
+                try:
+                    asker.sendall(piece)
+                except OSError:
+                    return
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        over.set()
+        thread.join(5)
+        listener.close()
+
+
+@pytest.mark.parametrize("how", DRIPS)
+def test_terms_that_come_a_byte_at_a_time_are_not_waited_for(how: str) -> None:
+    with dripping(*DRIPS[how]) as url:
+        began = time.monotonic()
+        with pytest.raises(GatewayAway):
+            Upstream(url, LIMIT_S).model()
+        assert time.monotonic() - began < 10 * LIMIT_S
+
+
+@pytest.mark.parametrize("how", DRIPS)
+def test_an_answer_that_comes_a_byte_at_a_time_is_not_waited_for(how: str) -> None:
+    with dripping(*DRIPS[how]) as url:
+        upstream = Upstream(url, LIMIT_S)
+        stream = upstream.ask(b"{}", "a voucher")
+        assert isinstance(stream, requests.Response)
+        began = time.monotonic()
+        with pytest.raises(GatewayAway):
+            list(upstream.events(stream))
+        assert time.monotonic() - began < 10 * LIMIT_S
+
+
+def test_a_refusal_that_comes_a_byte_at_a_time_says_nothing() -> None:
+    head, piece = DRIPS["sized"]
+    with dripping(head.replace(b"200 OK", b"402 Payment Required"), piece) as url:
+        refusal = Upstream(url, LIMIT_S).ask(b"{}", "a voucher")
+    assert not isinstance(refusal, requests.Response) and (refusal.status, refusal.code) == (402, "")
+
+
+@pytest.mark.parametrize("how", ["sized", "chunked"])
+def test_what_breaks_off_is_away(how: str) -> None:
+    with dripping(*DRIPS[how], every_s=0.0, pieces=2) as url, pytest.raises(GatewayAway):
+        Upstream(url, 5.0).model()
+    with dripping(*DRIPS[how], every_s=0.0, pieces=2) as url, pytest.raises(GatewayAway):
+        upstream = Upstream(url, 5.0)
+        stream = upstream.ask(b"{}", "a voucher")
+        assert isinstance(stream, requests.Response)
+        list(upstream.events(stream))
+
+
+def test_a_stream_in_pieces_of_any_size_is_read_to_its_end() -> None:
+    events = b'data: {"choices": []}\n\ndata: {"a": 1}\n\ndata: [DONE]\n\n'
+    for size in (1, 7, len(events)):
+        chunks = [events[at : at + size] for at in range(0, len(events), size)]
+        whole = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
+        with dripping(CHUNKED, whole, every_s=0.0, pieces=1) as url:
+            upstream = Upstream(url, 5.0)
+            stream = upstream.ask(b"{}", "a voucher")
+            assert isinstance(stream, requests.Response)
+            assert list(upstream.events(stream)) == [{"choices": []}, {"a": 1}]
+
+
+def test_terms_longer_than_any_are_odd() -> None:
+    with (
+        dripping(OK + b"Content-Length: 9000000\r\n\r\n", b" " * 9_000_000, every_s=0.0, pieces=1) as url,
+        pytest.raises(GatewayOdd),
+    ):
+        Upstream(url, 5.0).model()
