@@ -24,7 +24,7 @@ DRIPS = {
 
 
 @contextmanager
-def dripping(head: bytes, piece: bytes, every_s: float = 0.1, pieces: int = 1 << 30) -> Iterator[str]:
+def dripping(head: bytes, piece: bytes, every_s: float = 0.1, pieces: int = 100) -> Iterator[str]:
     """The URL of a server that answers whoever asks with a head, and a piece now and then."""
     listener, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
