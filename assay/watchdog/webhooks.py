@@ -22,7 +22,7 @@ import requests
 from assay.protocol.errors import ConfigError
 from assay.watchdog.alarms import Alarm
 from assay_ledger.chain.node_urls import redacted
-from assay_ledger.chain.rpc import TimedSession
+from assay_ledger.timed_session import TimedSession
 
 SEND_S: Final = 10.0
 FIRST_WAIT_S: Final = 1.0

@@ -22,7 +22,7 @@ NONSENSE = {
     "deep brackets": b"[" * 100_000,
     "zero bytes": b"\x00" * 1000,
 }
-SILENCES = ("hangs", "headers only", "drips", "drips headers", "closes")
+SILENCES = ("hangs", "headers only", "drips", "drips until closed", "drips headers", "closes")
 
 
 class HostileNode:
@@ -92,6 +92,12 @@ class HostileNode:
                 self._over.wait(30)
             case "drips":
                 handler.wfile.write(head)
+                for _ in range(3000):
+                    handler.wfile.write(b" ")
+                    if self._over.wait(0.01):
+                        return
+            case "drips until closed":
+                handler.wfile.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
                 for _ in range(3000):
                     handler.wfile.write(b" ")
                     if self._over.wait(0.01):

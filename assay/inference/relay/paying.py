@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-import requests
-
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.generate import NO_END
 from assay.inference.relay.upstream import GatewayModel, GatewayOdd, GatewayRefusal, Upstream, sent
@@ -17,6 +15,7 @@ from assay.inference.statement import SignedStatement, StatementRefused, read_st
 from assay.inference.verify import FalseAnswer, replay
 from assay.protocol.errors import AssayError, FraudError, UnavailableError
 from assay.protocol.types import Address, Wei
+from assay_ledger.timed_session import TimedAnswer
 from assay_ledger.vouchers.purse import Purse
 from assay_ledger.vouchers.signed import SignedVoucher
 
@@ -80,7 +79,7 @@ class PaidAnswers:
             signed, response = self._accepted(asked, body)
         return self._events(asked, signed, response)
 
-    def _accepted(self, asked: CompletionAsked, body: bytes) -> tuple[SignedVoucher, requests.Response]:
+    def _accepted(self, asked: CompletionAsked, body: bytes) -> tuple[SignedVoucher, TimedAnswer]:
         cost, code = self._most(asked), ""
         for _ in range(TRIES):
             if self.false is not None:
@@ -115,9 +114,7 @@ class PaidAnswers:
             tokens = len(prompt)
         return self.gateway.till.cost(tokens, asked.max_tokens)
 
-    def _events(
-        self, asked: CompletionAsked, signed: SignedVoucher, response: requests.Response
-    ) -> Iterator[dict[str, Any]]:
+    def _events(self, asked: CompletionAsked, signed: SignedVoucher, response: TimedAnswer) -> Iterator[dict[str, Any]]:
         is_settled, text = False, ""
         try:
             with response:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import requests
-from urllib3.exceptions import HTTPError
 
 from assay.inference.gateway.till import HEADER, TillTerms
 from assay.inference.model import MAX_TOKENS
@@ -18,14 +16,16 @@ from assay.protocol.errors import RejectedError, UnavailableError
 from assay.protocol.payments.voucher import VoucherDomain
 from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.json_input import JsonRefused, parse_json
+from assay_ledger.timed_session import AnswerRefused, TimedAnswer, TimedSession
 
 MAX_EVENT: Final = 1 << 22
 """Bytes of one event: a statement of the longest prompt and answer fits."""
 
 MAX_ANSWER: Final = 1 << 28
 MAX_ERROR: Final = 1 << 16
-PIECE: Final = 1 << 16
-CONNECT_S: Final = 5.0
+MAX_NAME: Final = 200
+"""Characters of a model's name."""
+
 POOL: Final = 64
 """Connections to the gateway that are kept."""
 
@@ -86,21 +86,13 @@ class Upstream:
     """One gateway at a URL; safe for threads. seconds: that an answer may take in all."""
 
     def __init__(self, url: str, seconds: float) -> None:
-        self._url, self._seconds = url.rstrip("/"), seconds
-        self._session = requests.Session()
-        # Proxies named in the environment are for the world outside; a URL is taken as it is written.
-        self._session.trust_env = False
-        for scheme in ("http://", "https://"):
-            self._session.mount(scheme, requests.adapters.HTTPAdapter(pool_connections=1, pool_maxsize=POOL))
+        self._url, self._session = url.rstrip("/"), TimedSession(seconds, MAX_ERROR, POOL)
 
     def model(self) -> GatewayModel:
         """What is served there. Raises GatewayAway, GatewayOdd (also where it takes no payment)."""
-        until = time.monotonic() + self._seconds
         try:
-            with self._session.get(
-                self._url + "/v1/models", timeout=(CONNECT_S, self._seconds), stream=True, allow_redirects=False
-            ) as response:
-                document = _document(response, until)
+            response = self._session.get(self._url + "/v1/models", allow_redirects=False)
+            document = _parsed(response.content)
             (own,) = document["data"]
             paid = own["payment"]
             domain = VoucherDomain(int(paid["chain_id"]), Address(_bytes(paid["contract"], 20)))
@@ -110,43 +102,41 @@ class Upstream:
             most, prompt = int(own["tokens"]), int(own["prompt"])
             if not 0 < most <= MAX_TOKENS or not 0 < prompt <= MAX_TOKENS or paid["header"] != HEADER:
                 raise ValueError
-            signer, root = Address(_bytes(own["signer"], 20)), Digest(_bytes(own["parameters"], 32))
-            return GatewayModel(str(own["id"]), signer, root, most, prompt, till, document)
+            signer, root, name = Address(_bytes(own["signer"], 20)), Digest(_bytes(own["parameters"], 32)), own["id"]
+            # Attack: half of a character, which nobody can write out, or one that turns a line around.
+            if not isinstance(name, str) or not name.isprintable() or len(name) > MAX_NAME:
+                raise ValueError
+            return GatewayModel(name, signer, root, most, prompt, till, document)
+        except AnswerRefused:
+            raise GatewayOdd(f"{self._url} says more than terms of payment.") from None
         except (requests.RequestException, OSError) as error:
             raise GatewayAway(f"{self._url} does not answer ({type(error).__name__}).") from None
         except (KeyError, TypeError, ValueError, AttributeError):
             raise GatewayOdd(f"{self._url} says no terms of payment.") from None
 
-    def ask(self, body: bytes, voucher: str) -> requests.Response | GatewayRefusal:
+    def ask(self, body: bytes, voucher: str) -> TimedAnswer | GatewayRefusal:
         """A stream whose head is there, so that its voucher was accepted; or why not. Raises GatewayAway."""
-        until = time.monotonic() + self._seconds
         headers = {"Content-Type": "application/json", HEADER: voucher}
+        url = self._url + "/v1/completions"
         try:
-            response = self._session.post(
-                self._url + "/v1/completions",
-                data=body,
-                headers=headers,
-                timeout=(CONNECT_S, self._seconds),
-                stream=True,
-                allow_redirects=False,
-            )
+            answer = self._session.open("POST", url, data=body, headers=headers, allow_redirects=False)
         except (requests.RequestException, OSError) as error:
             raise GatewayAway(f"The gateway does not answer ({type(error).__name__}).") from None
-        if response.status_code == 200:
-            return response
-        with response:
+        if answer.status == 200:
+            return answer
+        with answer:
             try:
-                body_of = _document(response, until)
+                body_of = _parsed(answer.whole(MAX_ERROR))
             except (requests.RequestException, OSError, ValueError):
                 body_of = {}
-        again = response.headers.get("Retry-After")
-        return GatewayRefusal(response.status_code, body_of, again if (again or "").isdigit() else None)
+        again = answer.header("Retry-After")
+        return GatewayRefusal(answer.status, body_of, again if (again or "").isdigit() else None)
 
-    def events(self, response: requests.Response) -> Iterator[dict[str, Any]]:
+    def events(self, answer: TimedAnswer) -> Iterator[dict[str, Any]]:
         """The events of a stream, to its `[DONE]`. Raises GatewayAway where it ends before, GatewayOdd."""
-        until, rest, total = time.monotonic() + self._seconds, b"", 0
+        rest, total = b"", 0
         try:
-            for piece in _pieces(response, until):
+            for piece in answer.pieces():
                 total += len(piece)
                 *lines, rest = (rest + piece).split(b"\n")
                 if len(rest) > MAX_EVENT or total > MAX_ANSWER:
@@ -167,26 +157,7 @@ class Upstream:
         self._session.close()
 
 
-def _pieces(response: requests.Response, until: float) -> Iterator[bytes]:
-    """The body as it comes. Raises OSError where it breaks off, and once it is late.
-
-    Attack: a byte every few seconds, each of which is in time; whoever reads a whole buffer waits for ever.
-    """
-    try:
-        while piece := response.raw.read1(PIECE, decode_content=True):
-            yield piece
-            if time.monotonic() > until:
-                raise TimeoutError("no end")
-    except HTTPError as error:
-        raise OSError(str(error)) from None
-
-
-def _document(response: requests.Response, until: float) -> Any:
-    data = b""
-    for piece in _pieces(response, until):
-        data += piece
-        if len(data) > MAX_ERROR:
-            raise ValueError("too long")
+def _parsed(data: bytes) -> Any:
     try:
         return parse_json(data, max_bytes=MAX_ERROR)
     except JsonRefused as error:

@@ -20,10 +20,10 @@ from urllib3.exceptions import HTTPError
 from assay.protocol.errors import UnavailableError
 from assay.protocol.run.beacon import DrandNetwork, signed_message
 from assay.protocol.types import BeaconRound
-from assay_ledger.chain.rpc import TimedSession
 from assay_ledger.deadline import Lane, waiting
 from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.keys import bn254
+from assay_ledger.timed_session import TimedSession
 
 CALL_S: Final = 5.0
 """For one relay, from connection to last byte: it may hold a round that is just due back for a period."""

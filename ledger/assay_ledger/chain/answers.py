@@ -28,7 +28,8 @@ from web3.exceptions import (
     Web3RPCError,
 )
 
-from assay_ledger.chain.rpc import NONSENSE, AnswerRefused
+from assay_ledger.chain.rpc import NONSENSE
+from assay_ledger.timed_session import AnswerRefused
 
 WAIT_MOST_S: Final = 5.0
 """The longest single wait, whatever a Retry-After says: the clock of a game runs meanwhile."""

@@ -23,9 +23,9 @@ from assay.protocol.digests import keccak
 from assay.protocol.errors import FraudError, UnavailableError
 from assay_ledger.chain.answers import reason
 from assay_ledger.chain.node_urls import redacted, without_keys
-from assay_ledger.chain.rpc import AnswerRefused, TimedSession
 from assay_ledger.chain.sent import DAMAGED
 from assay_ledger.json_input import JsonRefused, parse_json
+from assay_ledger.timed_session import AnswerRefused, TimedSession
 
 SIGN_S: Final = 10.0
 """For one signature, from connection to last byte: a signer is near, and a move waits for it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import socket
 import threading
 import time
@@ -9,18 +11,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-import requests
 
+from assay.inference.gateway.till import HEADER
 from assay.inference.relay.upstream import GatewayAway, GatewayOdd, Upstream
+from assay_ledger.timed_session import TimedAnswer
 
 LIMIT_S = 0.6
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+EMPTY = gzip.compress(b"")[:10]
+"""The head of a packed body, behind which blocks of nothing may come without an end."""
+
 DRIPS = {
     "sized": (OK + b"Content-Length: 60000\r\n\r\n", b"x"),
     "chunked": (CHUNKED, b"1\r\nx\r\n"),
     "until closed": (OK + b"Connection: close\r\n\r\n", b"x"),
+    "size of a chunk": (CHUNKED, b"0"),
+    "trailers": (CHUNKED + b"0\r\n", b"a: b\r\n"),
+    "packed nothing": (OK + b"Content-Encoding: gzip\r\nContent-Length: 60000\r\n\r\n" + EMPTY, b"\0\0\0\xff\xff"),
 }
+HEADS = {"a field": (OK + b"x: ", b"x"), "to go on": (b"", b"HTTP/1.1 100 Continue\r\n\r\n")}
 
 
 @contextmanager
@@ -51,9 +61,9 @@ def dripping(head: bytes, piece: bytes, every_s: float = 0.1, pieces: int = 100)
         listener.close()
 
 
-@pytest.mark.parametrize("how", DRIPS)
+@pytest.mark.parametrize("how", DRIPS | HEADS)
 def test_terms_that_come_a_byte_at_a_time_are_not_waited_for(how: str) -> None:
-    with dripping(*DRIPS[how]) as url:
+    with dripping(*(DRIPS | HEADS)[how]) as url:
         began = time.monotonic()
         with pytest.raises(GatewayAway):
             Upstream(url, LIMIT_S).model()
@@ -65,7 +75,7 @@ def test_an_answer_that_comes_a_byte_at_a_time_is_not_waited_for(how: str) -> No
     with dripping(*DRIPS[how]) as url:
         upstream = Upstream(url, LIMIT_S)
         stream = upstream.ask(b"{}", "a voucher")
-        assert isinstance(stream, requests.Response)
+        assert isinstance(stream, TimedAnswer)
         began = time.monotonic()
         with pytest.raises(GatewayAway):
             list(upstream.events(stream))
@@ -76,7 +86,7 @@ def test_a_refusal_that_comes_a_byte_at_a_time_says_nothing() -> None:
     head, piece = DRIPS["sized"]
     with dripping(head.replace(b"200 OK", b"402 Payment Required"), piece) as url:
         refusal = Upstream(url, LIMIT_S).ask(b"{}", "a voucher")
-    assert not isinstance(refusal, requests.Response) and (refusal.status, refusal.code) == (402, "")
+    assert not isinstance(refusal, TimedAnswer) and (refusal.status, refusal.code) == (402, "")
 
 
 @pytest.mark.parametrize("how", ["sized", "chunked"])
@@ -86,7 +96,7 @@ def test_what_breaks_off_is_away(how: str) -> None:
     with dripping(*DRIPS[how], every_s=0.0, pieces=2) as url, pytest.raises(GatewayAway):
         upstream = Upstream(url, 5.0)
         stream = upstream.ask(b"{}", "a voucher")
-        assert isinstance(stream, requests.Response)
+        assert isinstance(stream, TimedAnswer)
         list(upstream.events(stream))
 
 
@@ -98,8 +108,38 @@ def test_a_stream_in_pieces_of_any_size_is_read_to_its_end() -> None:
         with dripping(CHUNKED, whole, every_s=0.0, pieces=1) as url:
             upstream = Upstream(url, 5.0)
             stream = upstream.ask(b"{}", "a voucher")
-            assert isinstance(stream, requests.Response)
+            assert isinstance(stream, TimedAnswer)
             assert list(upstream.events(stream)) == [{"choices": []}, {"a": 1}]
+
+
+@pytest.mark.parametrize("how", HEADS)
+def test_an_answer_that_never_begins_is_not_waited_for(how: str) -> None:
+    with dripping(*HEADS[how]) as url:
+        began = time.monotonic()
+        with pytest.raises(GatewayAway):
+            Upstream(url, LIMIT_S).ask(b"{}", "a voucher")
+        assert time.monotonic() - began < 10 * LIMIT_S
+
+
+def test_an_answer_that_says_to_go_on_at_no_address_is_none() -> None:
+    moved = b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\nContent-Length: 0\r\n\r\n"
+    with dripping(moved, b"", pieces=0) as url, pytest.raises(GatewayAway):
+        Upstream(url, 5.0).ask(b"{}", "a voucher")
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\u202eb", "a\n", "\0", "x" * 201, 5, None])
+def test_a_name_that_cannot_be_shown_is_none(name: object) -> None:
+    address, root = "0x" + "11" * 20, "0x" + "22" * 32
+    payment = {"header": HEADER, "chain_id": 1, "contract": address, "gateway": address, "token": address, "price": "1"}
+    own = {"id": "x" * 200, "signer": address, "parameters": root, "tokens": 8, "prompt": 8, "payment": payment}
+    for named, is_odd in ((own, False), (own | {"id": name}, True)):
+        body = json.dumps({"data": [named]}).encode()
+        with dripping(OK + b"Content-Length: %d\r\n\r\n" % len(body) + body, b"", pieces=0) as url:
+            if not is_odd:
+                assert Upstream(url, 5.0).model().name == "x" * 200
+                continue
+            with pytest.raises(GatewayOdd):
+                Upstream(url, 5.0).model()
 
 
 def test_terms_longer_than_any_are_odd() -> None:

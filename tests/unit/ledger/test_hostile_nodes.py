@@ -12,7 +12,7 @@ import requests
 from assay.protocol.errors import UnavailableError
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
-from assay_ledger.chain.rpc import MAX_DEPTH, AnswerRefused, TimedSession
+from assay_ledger.timed_session import MAX_DEPTH, AnswerRefused, TimedSession
 from tests.harness.nodes import NONSENSE, SILENCES, HostileNode
 
 
@@ -85,7 +85,7 @@ def test_calls_of_many_threads_end_each_at_its_own_time(hostile: HostileNode) ->
 
 
 def test_an_answer_without_end_is_not_kept(hostile: HostileNode, chain: Chain, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assay_ledger.chain.rpc.MAX_ANSWER_BYTES", 999)
+    monkeypatch.setattr("assay_ledger.timed_session.MAX_ANSWER_BYTES", 999)
     monkeypatch.setitem(NONSENSE, "long", b"1" * 999)
     hostile.turn("long")
     session = TimedSession(5.0)
