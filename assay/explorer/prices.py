@@ -68,8 +68,12 @@ class SeenPrices:
 def gateway_urls(urls: Sequence[str]) -> list[str]:
     """URLs as they may be asked, and shown to everybody. Raises UsageError (GatewayUrl)."""
     for url in urls:
-        found = urlsplit(url)
-        if found.scheme not in ("http", "https") or not found.hostname or len(url) > MAX_URL or not url.isprintable():
+        try:
+            found = urlsplit(url)
+            is_one = found.scheme in ("http", "https") and found.hostname and found.port != 0
+        except ValueError:
+            is_one = False
+        if not is_one or len(url) > MAX_URL or not url.isprintable() or " " in url:
             raise _no_url(f"{url[:MAX_URL]!r} is no address of a gateway.")
         if found.username is not None or found.query or found.fragment:
             raise _no_url("The address of a gateway is shown to everybody: it may have no password and no question.")
@@ -101,6 +105,11 @@ class GatewayPrices:
                 self._seen = found
                 self.lookups.forget(lambda key: key == KEY)
         return self._seen
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Changes when a look is back, and when the next is due."""
+        return self.lookups.version, int(self._clock() / EVERY_S)
 
     def look(self) -> SeenPrices:
         """Asks all of them, some at once."""

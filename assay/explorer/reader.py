@@ -161,7 +161,8 @@ class RunReader:
     @property
     def answered(self) -> tuple[int, ...]:
         """Changes whenever something that was asked for besides events is there."""
-        return self.node.version, self.replays.version, self.files.version
+        prices = () if self.prices is None else self.prices.version
+        return self.node.version, self.replays.version, self.files.version, *prices
 
     def version_of(self, subject: PageSubject) -> tuple[int, int]:
         """Changes with every event that is about this."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -22,16 +23,19 @@ HEAD_S: Final = 10.0
 """So long a connection may take until the head of its request is there."""
 
 STALL_S: Final = 30.0
-"""So long nothing of an answer that waits to be sent may be read."""
+"""So often it is looked at whether what waits to be sent is read; where nothing was, twice, nobody reads it."""
 
 HEAD_BYTES: Final = 1 << 14
-"""Of a request's line, fields and trailers, together."""
+"""Of a request's line, fields and trailers, together; and of what comes while no part of a request becomes whole."""
 
 FIELDS: Final = 64
 """Of a head and its trailers."""
 
 PIPELINED: Final = 8
 """Requests that wait behind the one that is answered, on one connection."""
+
+WAITING_BODY: Final = 1 << 18
+"""Bytes of the body of a request that waits so."""
 
 IDLE_S: Final = 30
 """A connection that nobody asks anything on is closed after so long."""
@@ -57,15 +61,20 @@ def server_config(app: ASGIApp, *, ending_s: int) -> uvicorn.Config:
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """A connection that waits for a head, and for an answer to be read, but not for ever."""
+    """A connection that waits for a request, and for an answer to be read, but not for ever."""
 
-    _late: asyncio.TimerHandle | None = None
-    _stalled: asyncio.TimerHandle | None = None
     _answered: RequestResponseCycle | None = None
-    _is_in_head = False
+    _is_head_whole = True
     _head_bytes = _fields = 0
+    _heard = False
+    """Whether some part of a request became whole: the parser keeps what is not, however long it is."""
     _unfinished = 0
-    """Bytes that came while a head was not whole: the parser keeps a field until it is."""
+    """Bytes that came since."""
+    _is_deaf = False
+    """Nothing more is taken; the connection ends when what was taken is answered."""
+    _late: asyncio.TimerHandle | None = None
+    _next_look: asyncio.TimerHandle | None = None
+    _unread: int | None = None
 
     def connection_made(self, transport: Any) -> None:
         """See asyncio.Protocol."""
@@ -73,12 +82,13 @@ class BoundedConnection(HttpToolsProtocol):
         if len(self.connections) >= CONNECTIONS:
             transport.abort()
         super().connection_made(transport)
-        self._look()
+        self._expect()
+        self._next_look = self.loop.call_later(STALL_S, self._look_at_reader)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
-        _cancel(self._late, self._stalled)
-        self._late = self._stalled = None
+        _cancel(self._late, self._next_look)
+        self._late = self._next_look = None
         super().connection_lost(exc)
         # uvicorn tells the request that came last, not the one that is being answered before it.
         for cycle in (self._answered, *(cycle for cycle, _ in self.pipeline)):
@@ -88,31 +98,26 @@ class BoundedConnection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
-        super().data_received(data)
-        self._unfinished = self._unfinished + len(data) if self._is_in_head else 0
-        # Attack: a field that never ends.
+        if self._is_deaf:
+            return
+        self._unset_keepalive_if_required()
+        self._heard = False
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self._refuse()
+        self._unfinished = 0 if self._heard else self._unfinished + len(data)
+        # Attack: a field, or the size of a chunk, that never ends.
         if self._unfinished > HEAD_BYTES:
             self.transport.abort()
-        self._look()
+        self._expect()
 
-    def pause_writing(self) -> None:
-        """See asyncio.Protocol."""
-        super().pause_writing()
-        if self._stalled is None:
-            self._stalled = self.loop.call_later(STALL_S, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        """See asyncio.Protocol."""
-        super().resume_writing()
-        _cancel(self._stalled)
-        self._stalled = None
-
-    # --- what the parser says; an error here is answered by 400 and the end of the connection
+    # --- what the parser says; an error here refuses the request
 
     def on_message_begin(self) -> None:
         """A request begins."""
         super().on_message_begin()
-        self._is_in_head = True
+        self._heard, self._is_head_whole = True, False
         self._head_bytes = self._fields = 0
 
     def on_url(self, url: bytes) -> None:
@@ -121,34 +126,74 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A field of a head, or of trailers."""
+        """A field of a head; or of trailers, which nobody asked for: they are counted, and say nothing."""
         self._fields += 1
         self._take(len(name) + len(value))
-        super().on_header(name, value)
+        if not self._is_head_whole:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """A head is whole."""
-        self._is_in_head = False
+        self._heard = self._is_head_whole = True
         # Attack: ten thousand short requests in one piece, each of which takes some kilobytes here.
         if len(self.pipeline) >= PIPELINED:
-            raise _HeadRefused("too many requests wait")
+            raise _RequestRefused("too many requests wait")
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body."""
+        self._heard = True
+        if self.cycle is not self._answered and len(self.cycle.body) + len(body) > WAITING_BODY:
+            raise _RequestRefused("a request that waits has a large body")
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """A request is whole."""
+        self._heard = True
+        super().on_message_complete()
+
+    # --- inside
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._answered = cycle
         super()._start_asgi_task(cycle, app)
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Who asks for another protocol is answered in this one, and the parser takes nothing more behind that."""
-        if self.cycle is not None:
+    def _feed(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # Clients that would rather speak HTTP/2 ask so, and are answered in this one. The parser takes what follows
+            # for the other protocol: what of it is the request's body is read by another one.
             self.cycle.keep_alive = False
+            framing = [b"%s: %s\r\n" % field for field in self.headers if field[0] in _FRAMING]
+            self._is_deaf = not framing
+            if framing:
+                self.cycle.more_body = True
+                self.parser = httptools.HttpRequestParser(_BodyOf(self))
+                head = b"POST / HTTP/1.1\r\n" + b"".join(framing) + b"\r\n"
+                self.parser.feed_data(head + data[upgrade.args[0] :])
+
+    def _refuse(self) -> None:
+        """Behind requests that are still to be answered nothing more is taken; else whoever asked is told."""
+        last: RequestResponseCycle | None = self.cycle
+        if last is not None and last.more_body and last is not self._answered:
+            # The body that broke off is of a request that waits: it is not answered.
+            self.pipeline.popleft()
+            last = self.pipeline[0][0] if self.pipeline else self._answered
+            self.cycle = last  # type: ignore[assignment]
+        if last is None or last.response_complete or (last.more_body and not last.response_started):
+            self.send_400_response("Invalid HTTP request received.")
+        else:
+            last.keep_alive = False
+            self._is_deaf = True
 
     def _take(self, size: int) -> None:
+        self._heard = True
         self._head_bytes += size
         if self._fields > FIELDS or self._head_bytes > HEAD_BYTES:
-            raise _HeadRefused("the head is too large")
+            raise _RequestRefused("the head is too large")
 
-    def _look(self) -> None:
+    def _expect(self) -> None:
         """The time for a head runs from its first byte, or from the start, and no byte of it starts it anew."""
         if self.cycle is not None and not self.cycle.response_complete:
             _cancel(self._late)
@@ -156,8 +201,38 @@ class BoundedConnection(HttpToolsProtocol):
         elif self._late is None:
             self._late = self.loop.call_later(HEAD_S, self.transport.abort)
 
+    def _look_at_reader(self) -> None:
+        """Ends a connection of which nothing is read, be it open or about to be closed."""
+        waits = self.transport.get_write_buffer_size()
+        # While an answer is made more may come than is read meanwhile.
+        is_growing = self.cycle is not None and not self.cycle.response_complete and not self.flow.write_paused
+        if waits and not is_growing and self._unread is not None and waits >= self._unread:
+            self.transport.abort()
+            return
+        self._unread = waits if waits and not is_growing else None
+        self._next_look = self.loop.call_later(STALL_S, self._look_at_reader)
 
-class _HeadRefused(Exception):
+
+class _BodyOf:
+    """Hears the body of a request whose head was read by another parser, and nothing that comes behind it."""
+
+    def __init__(self, connection: BoundedConnection) -> None:
+        self._connection, self._is_whole = connection, False
+
+    def on_body(self, body: bytes) -> None:
+        if not self._is_whole:
+            self._connection.on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._is_whole:
+            self._is_whole = True
+            self._connection.on_message_complete()
+
+
+_FRAMING: Final = (b"content-length", b"transfer-encoding")
+
+
+class _RequestRefused(Exception):
     """A request that is not read on."""
 
 

@@ -191,7 +191,7 @@ class _Desk:
             answer = _Answer(terms, asked, prompt, drawn, charge)
         answer.begin(self._batch)
         if asked.stream:
-            return _Events(answer)
+            return _Events(answer, request)
         return JSONResponse(await answer.whole(request))
 
 
@@ -244,20 +244,24 @@ class _Answer:
 
     async def whole(self, request: Request) -> dict[str, Any]:
         """The answer's document. Raises what ended it."""
-        watch = asyncio.create_task(self._watch(request))
+        watch = asyncio.create_task(self.watch(request))
         try:
             while isinstance(event := await self._events.get(), int):
                 pass
             if event is not None:
                 raise self._ended(event)
             ending = await self._ending()
+        except asyncio.CancelledError:
+            # The server ends. Nobody has read anything of this answer, and nobody who asks can bring it about.
+            self._ends_itself = True
+            raise
         finally:
             watch.cancel()
             self.give_up()
         text = self._terms.model.tokenizer.decode(self._wish.answer)
         return self._document(text, ending[0]) | {"usage": self._usage()} | ending[1]
 
-    async def _watch(self, request: Request) -> None:
+    async def watch(self, request: Request) -> None:
         """Whoever hangs up leaves the row to the next, however fast tokens come."""
         is_there = True
         while is_there:
@@ -341,15 +345,17 @@ class _Answer:
 class _Events(StreamingResponse):
     """An answer's events. Who hangs up before the first of them is read gives up as well."""
 
-    def __init__(self, answer: _Answer) -> None:
+    def __init__(self, answer: _Answer, request: Request) -> None:
         super().__init__(answer.events(), media_type="text/event-stream")
-        self._answer = answer
+        self._answer, self._request = answer, request
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See StreamingResponse."""
+        watch = asyncio.create_task(self._answer.watch(self._request))
         try:
             await super().__call__(scope, receive, send)
         finally:
+            watch.cancel()
             self._answer.give_up()
 
 

@@ -95,11 +95,15 @@ class TextBatch:
             seconds = max(1, round(self._seconds * len(self._queue) / self._rows.most))
             raise GatewayBusy(f"{len(self._queue)} others wait already.", retry_after=seconds)
 
-    def close(self) -> None:
-        """End the thread; whoever waits is told."""
+    def end(self) -> None:
+        """Whoever waits is told that the gateway ends."""
         with self._turn:
             self._is_over = True
             self._turn.notify()
+
+    def close(self) -> None:
+        """The same, and the thread has ended when it returns."""
+        self.end()
         self._thread.join()
 
     def _run(self) -> None:

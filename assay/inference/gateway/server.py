@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from typing import Final
@@ -16,6 +17,9 @@ from assay.web.connection import server_config
 
 ENDING_S: Final = 5
 """Answers that are being given have so long once the gateway is to end."""
+
+TELLING_S: Final = 1
+"""Of it, for telling whoever still waits then, who owes nothing."""
 
 
 def serve(
@@ -53,6 +57,11 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, batch: TextBatch) -> None:
         super().__init__(config)
         self._batch = batch
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends within ENDING_S."""
+        asyncio.get_running_loop().call_later(ENDING_S - TELLING_S, self._batch.end)
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         """Asked ten times a second whether to end."""

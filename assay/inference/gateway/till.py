@@ -11,7 +11,6 @@ from array import array
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -234,11 +233,15 @@ class Till:
         return told
 
     async def _forget(self, charge: Charge, place: tuple[Address, Wei], taking: asyncio.Task[None]) -> None:
-        with suppress(AssayError):
+        try:
             await taking
+        except AssayError:
+            self._leave(place)
+        except BaseException:
+            self._leave(place)
+            raise
+        else:
             charge.drop(())
-            return
-        self._leave(place)
 
     def _enter(self, place: tuple[Address, Wei]) -> None:
         self._asked.add(place)

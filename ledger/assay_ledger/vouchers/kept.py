@@ -198,16 +198,29 @@ class KeptVouchers:
 
     def _run(self) -> None:
         """Does what is asked, all that waits at once, until the end."""
-        while (asked := self._asked.get()) is not None:
-            group = [asked]
+        group: list[_Asked] = []
+        try:
+            while (asked := self._asked.get()) is not None:
+                group = [asked]
+                with suppress(Empty):
+                    while (asked := self._asked.get_nowait()) is not None:
+                        group.append(asked)
+                self._do(group)
+                if asked is None:
+                    break
+        finally:
+            # However it ended: nobody waits for a thread that is gone.
+            with self._closing:
+                self._is_closed = True
+            left = list(group)
             with suppress(Empty):
-                while (asked := self._asked.get_nowait()) is not None:
-                    group.append(asked)
-            self._do(group)
-            if asked is None:
-                break
-        with suppress(sqlite3.Error):
-            self._base.close()
+                while True:
+                    left += [one for one in (self._asked.get_nowait(),) if one is not None]
+            for one in left:
+                if not one.told.done():
+                    one.told.set_exception(VouchersNotKept(f"{self.path} is closed."))
+            with suppress(Exception):
+                self._base.close()
 
     def _do(self, group: list[_Asked]) -> None:
         """One sync for all of a group. Whoever's row is lost with the others' is told so."""
@@ -224,7 +237,7 @@ class KeptVouchers:
         try:
             if self._base.in_transaction:
                 self._base.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:
             self._fail([one for one, _ in done], error)
             return
         for one, result in done:
@@ -232,7 +245,7 @@ class KeptVouchers:
 
     def _fail(self, group: list[_Asked], error: Exception) -> None:
         """Nobody of the group was answered, and nothing of it is kept."""
-        with suppress(sqlite3.Error):
+        with suppress(Exception):
             self._base.execute("ROLLBACK")
         for one in group:
             one.told.set_exception(VouchersNotKept(f"{self.path} cannot be written: {error}."))

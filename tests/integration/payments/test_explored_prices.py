@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -53,7 +54,7 @@ def test_an_explorer_shows_what_gateways_ask_and_who_does_not_answer(
     assert "does not answer" in page and mine["model_name"] in page and f"/gateways/{me}" in page
     # It is a gateway by its price alone: nobody has deposited for it.
     assert client.get(f"/api/v1/gateways/{me}").json()["prices"] == [mine]
-    assert f"it says at <code>{url}</code>" in client.get(f"/gateways/{me}").text
+    assert f"says who listens at <code>{url}</code>" in client.get(f"/gateways/{me}").text
     blind = TestClient(make_app(RunReader(paid.run)))
     assert blind.get("/api/v1/prices").status_code == blind.get(f"/gateways/{me}").status_code == 404
     assert "Prices" not in blind.get("/gateways").text
@@ -81,17 +82,42 @@ def test_prices_are_asked_once_a_minute_and_shown_with_their_time(silent: str) -
     now[0] += 1
     later = prices.seen()
     assert later is not None and later.at == 1000.0 + EVERY_S
-    # In the background nobody waits: there is no look before the first is back.
-    waiting = GatewayPrices([silent], clock=lambda: now[0])
-    waiting.lookups.start()
-    assert waiting.seen() is None
-    waiting.lookups.stop()
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["gateway:8080", "file:///etc/passwd", "http://", "http://me:secret@host", "http://host/?key=1", "http://h\n"],
-)
+def test_a_page_is_made_anew_when_prices_came_and_when_they_are_due(paid: PaidRun, silent: str) -> None:
+    """On a quiet chain nothing else tells a page that is kept."""
+    reader, now = RunReader(paid.run, gateways=[silent]), [1000.0]
+    assert reader.prices is not None
+    reader.prices._clock = lambda: now[0]
+    reader.prices.lookups.start()
+    try:
+        before = reader.answered
+        assert reader.prices.seen() is None, "nobody waits for the first look"
+        deadline = time.monotonic() + 20
+        while reader.answered == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert reader.prices.seen() is not None
+        kept = reader.answered
+        now[0] += EVERY_S
+        assert reader.answered != kept
+    finally:
+        reader.prices.lookups.stop()
+
+
+NO_URLS = [
+    "gateway:8080",
+    "file:///etc/passwd",
+    "http://",
+    "http://me:secret@host",
+    "http://host/?key=1",
+    "http://[::1",
+    "http://h:99999",
+    "http://h:x",
+]
+
+
+@pytest.mark.parametrize("url", [*NO_URLS, "http://h\n", "http://h h"])
 def test_an_address_that_nobody_may_ask_or_see_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="gateway"):
         gateway_urls([url])

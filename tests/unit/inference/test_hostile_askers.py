@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import threading
@@ -95,6 +96,25 @@ def test_who_hangs_up_leaves_its_row_though_tokens_come_fast(behind: bytes) -> N
         time.sleep(0.3)
         asker.close()
         assert rows.released.wait(5)
+
+
+@pytest.mark.parametrize("behind", [b"", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["", "next"])
+def test_a_stream_that_waits_for_its_row_is_given_up_with_its_connection(behind: bytes) -> None:
+    rows = PacedRows()
+    rows.most = 1
+    with serving(rows) as (port, _), asking(port):
+        time.sleep(0.3)
+        waits = asking(port, stream=True)
+        time.sleep(0.2)
+        waits.sendall(behind)
+        time.sleep(0.2)
+        (batch,) = (one for one in gc.get_objects() if isinstance(one, TextBatch) and one.is_alive)
+        (wish,) = batch._queue
+        waits.close()
+        deadline = time.monotonic() + 5
+        while not wish.is_given_up:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 def test_one_address_has_so_many_requests_open_and_no_more() -> None:

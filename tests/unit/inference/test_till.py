@@ -135,6 +135,28 @@ def test_who_hangs_up_amid_the_sync_owes_nothing_and_holds_no_place(played: Play
     assert played.spent(0) == 100
 
 
+def test_who_hangs_up_while_the_chain_answers_oddly_holds_no_place(
+    played: PlayedTill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def odd(_signed: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(played.till._cashier, "look", odd)
+
+    async def play() -> None:
+        asking = asyncio.create_task(played.charge(0, 50))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        for _ in range(500):
+            if played.till._open:
+                await asyncio.sleep(0.01)
+        assert not played.till._open and not played.till._asked
+
+    done(play())
+
+
 def test_a_voucher_and_a_request_have_one_seed(played: PlayedTill) -> None:
     async def play() -> None:
         charge = await played.charge(0, 50)

@@ -173,8 +173,8 @@ def test_a_full_disk_charges_nobody_of_those_that_waited_together(tmp_path: Path
 class HeldBase:
     """The rows, to which the thread comes only when it may, and which the disk takes until some statement."""
 
-    def __init__(self, kept: KeptVouchers, fails: str, after: int = 0) -> None:
-        self.free = threading.Event()
+    def __init__(self, kept: KeptVouchers, fails: str, after: int = 0, error: Exception | None = None) -> None:
+        self.free, self._error = threading.Event(), error or sqlite3.OperationalError("database or disk is full")
         self._base, self._fails, self._left = kept._base, fails, after
         kept._base = cast(sqlite3.Connection, self)
 
@@ -184,7 +184,7 @@ class HeldBase:
             if not self._left:
                 self._base.execute("ROLLBACK")  # as SQLITE_FULL does
                 self._left = -1
-                raise sqlite3.OperationalError("database or disk is full")
+                raise self._error
             self._left -= 1
         return self._base.execute(statement, *values)
 
@@ -229,6 +229,31 @@ def test_a_failure_in_the_middle_of_a_group_fails_what_was_written_before(
     _, found = read_vouchers(tmp_path)
     assert {one.voucher.payer for one in found} == {payer(k).address for k in range(4) if k not in lost}
     kept.close()
+
+
+def test_a_commit_that_fails_in_any_way_is_told_and_the_next_is_taken(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    held = HeldBase(kept, "COMMIT", error=MemoryError())
+    held.free.set()
+    with pytest.raises(VouchersNotKept):
+        kept.accept(signed(0, 10), PRICE, request("a"), FULL).result(20)
+    assert kept.accept(signed(0, 10), PRICE, request("b"), FULL).result(20).spent == 10
+    kept.close()
+
+
+def test_nobody_waits_for_a_thread_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    kept = opened(tmp_path)
+
+    def dies(_group: object) -> None:
+        raise SystemExit
+
+    kept._do = dies  # type: ignore[method-assign]
+    for amount in (10, 20):
+        with pytest.raises(VouchersNotKept, match="closed"):
+            kept.accept(signed(0, amount), PRICE, request("a"), FULL).result(20)
+    kept.close()
+    opened(tmp_path).close()
 
 
 def test_what_was_asked_is_done_though_nobody_waits_and_before_it_is_closed(tmp_path: Path) -> None:
