@@ -49,6 +49,18 @@ class PlayedTill:
         charge = await self.charge(who, amount, body)
         return await asyncio.wrap_future(charge.settle((7, 8, 9), is_whole=True))
 
+    async def hung_up(self, who: int, amount: int) -> None:
+        """A request that ends while its voucher is written, or its deposit asked for; and leaves its place."""
+        asking = asyncio.create_task(self.charge(who, amount))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        for _ in range(500):
+            if self.till._open:
+                await asyncio.sleep(0.01)
+        assert not self.till._open and not self.till._asked, "its place is held"
+
     def spent(self, who: int) -> int | None:
         found = self.kept.spent(TOKEN, payer(who).address)
         return None if found is None else found[0]
@@ -119,15 +131,7 @@ def test_where_there_is_no_room_nothing_is_charged(played: PlayedTill) -> None:
 def test_who_hangs_up_amid_the_sync_owes_nothing_and_holds_no_place(played: PlayedTill) -> None:
     async def play() -> None:
         for amount in range(50, 53):
-            asking = asyncio.create_task(played.charge(0, amount))
-            await asyncio.sleep(0)
-            asking.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-            for _ in range(500):
-                if played.till._open:
-                    await asyncio.sleep(0.01)
-            assert not played.till._open, "its place is held"
+            await played.hung_up(0, amount)
         await played.charge(0, 60)
         await played.charge(0, 110)
 
@@ -144,15 +148,7 @@ def test_who_hangs_up_while_the_chain_answers_oddly_holds_no_place(
     monkeypatch.setattr(played.till._cashier, "look", odd)
 
     async def play() -> None:
-        asking = asyncio.create_task(played.charge(0, 50))
-        await asyncio.sleep(0)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        for _ in range(500):
-            if played.till._open:
-                await asyncio.sleep(0.01)
-        assert not played.till._open and not played.till._asked
+        await played.hung_up(0, 50)
 
     done(play())
 
