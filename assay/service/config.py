@@ -28,7 +28,7 @@ _CREDENTIAL: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 class ServiceFileInvalid(ConfigError):
     """The file of a service cannot be read, or says what it must not."""
 
-    remedy = "docs/operating.md has an example with every key."
+    remedy = "deploy/service.toml is an example that names every key."
 
 
 class _ServiceTable(BaseModel):

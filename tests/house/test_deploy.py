@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.observing import names
-from assay.service.config import arguments_of, read_service_file
+from assay.service.config import RoleEntry, ServiceFile, arguments_of, read_service_file
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NAMED = re.compile(r"\bassay_[a-z_]+\b")
@@ -63,3 +63,9 @@ def test_the_example_of_a_service_is_read_and_scraped_as_it_stands() -> None:
     secrets = {entry.password_credential for entry in file.roles if entry.password_credential}
     compose = (DEPLOY / "compose.yaml").read_text()
     assert all(f"./secrets/{secret}" in compose for secret in secrets)
+
+
+def test_the_example_names_every_key_of_a_service() -> None:
+    text = (DEPLOY / "service.toml").read_text()
+    keys = {*ServiceFile.model_fields, *RoleEntry.model_fields} - {"common", "roles"}
+    assert [key for key in sorted(keys) if re.search(rf"\b{key}\b", text) is None] == []
