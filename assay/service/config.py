@@ -77,7 +77,7 @@ class RoleEntry(Common):
         if acts and self.data_dir is None:
             raise ValueError("it acts, and has no `data_dir`: two runs in one folder would mix their journals")
         if acts and (self.bonds is not None or self.gateways):
-            raise ValueError(f"a {self.role} shows no gateways")
+            raise ValueError(f"a {self.role} shows no bonds and no gateways")
         if self.role in ("solver", "explorer") and self.tickets is not None:
             raise ValueError(f"a {self.role} has no tickets")
         return self
