@@ -235,6 +235,11 @@ class Training:
         self.parameters, self.momentum = made
         self.sent += self.peak
 
+    def step(self) -> list[Tensor]:
+        """One step of the first worker from the base, and what its parameters are then; nothing of it is kept."""
+        moments = self.model.optimizer.zero_init(self.parameters)
+        return self._step.repeat([self.parameters, moments, self.setting.scalars(0, 0)], 1)[0]
+
     def finish(self) -> None:
         """Nothing is on its way between rounds."""
 

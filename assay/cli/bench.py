@@ -12,6 +12,7 @@ from assay.cli import (
     bench_goodput,
     bench_index,
     bench_inference,
+    bench_links,
     bench_moments,
     bench_multiplier,
     bench_packing,
@@ -39,6 +40,7 @@ app.command("ulp", epilog=bench_ulp.EPILOG)(bench_ulp.ulp)
 app.command("goodput", epilog=bench_goodput.EPILOG)(bench_goodput.goodput)
 app.command("index", epilog=bench_index.EPILOG)(bench_index.index)
 app.command("inference", epilog=bench_inference.EPILOG)(bench_inference.inference)
+app.command("links", epilog=bench_links.EPILOG)(bench_links.links)
 app.command("moments", epilog=bench_moments.EPILOG)(bench_moments.moments)
 app.command("packing", epilog=bench_packing.EPILOG)(bench_packing.packing)
 app.command("multiplier", epilog=bench_multiplier.EPILOG)(bench_multiplier.multiplier)
