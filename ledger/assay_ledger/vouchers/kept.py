@@ -87,7 +87,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedWork:
     """Something to be done with the rows, and who waits for it."""
 
     work: Callable[[], Any]
@@ -119,7 +119,7 @@ class KeptVouchers:
             self._guard.close()
             raise
         sync_folder(folder)
-        self._asked = SimpleQueue[_Asked | None]()
+        self._asked = SimpleQueue[_AskedWork | None]()
         self._is_closed, self._closing = False, threading.Lock()
         self._thread = threading.Thread(target=self._run, name="vouchers", daemon=True)
         self._thread.start()
@@ -191,14 +191,14 @@ class KeptVouchers:
             if self._is_closed:
                 told.set_exception(VouchersNotKept(f"{self.path} is closed."))
             else:
-                self._asked.put(_Asked(work, told))
+                self._asked.put(_AskedWork(work, told))
         return told
 
     # --- in the thread
 
     def _run(self) -> None:
         """Does what is asked, all that waits at once, until the end."""
-        group: list[_Asked] = []
+        group: list[_AskedWork] = []
         try:
             while (asked := self._asked.get()) is not None:
                 group = [asked]
@@ -222,9 +222,9 @@ class KeptVouchers:
             with suppress(Exception):
                 self._base.close()
 
-    def _do(self, group: list[_Asked]) -> None:
+    def _do(self, group: list[_AskedWork]) -> None:
         """One sync for all of a group. Whoever's row is lost with the others' is told so."""
-        done: list[tuple[_Asked, Any]] = []
+        done: list[tuple[_AskedWork, Any]] = []
         for asked in group:
             try:
                 done.append((asked, asked.work()))
@@ -243,7 +243,7 @@ class KeptVouchers:
         for one, result in done:
             one.told.set_result(result)
 
-    def _fail(self, group: list[_Asked], error: Exception) -> None:
+    def _fail(self, group: list[_AskedWork], error: Exception) -> None:
         """Nobody of the group was answered, and nothing of it is kept."""
         with suppress(Exception):
             self._base.execute("ROLLBACK")
