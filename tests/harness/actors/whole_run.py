@@ -253,7 +253,8 @@ class WholeRun:
         """Everybody takes out what nothing locks; the tokens that each has then got from the vault, in wei."""
         people = {name: player.agent.account for name, player in self.players.items()}
         people["sponsor"] = self.stage.sponsor
-        got, ask = {}, self.chain.ask
+        got, ask = dict.fromkeys(people, 0), self.chain.ask
+        people = {name: account for name, account in people.items() if self.free(address_of(account))}
         for account in people.values():
             self.chain.send(account, self.run.vault.request_exit(Wei(self.free(address_of(account)))))
         self.chain.rpc("evm_mine", hex(self.chain.head().timestamp + ask(self.run.vault.exit_delay()) + 1))
