@@ -108,9 +108,12 @@ _current = threading.local()
 
 
 def _note(connection: HTTPConnection) -> _Call | None:
+    """From now on the call is by this connection. Raises requests.Timeout once it is over."""
     call: _Call | None = getattr(_current, "call", None)
     if call is not None:
-        call.connection = connection
+        # Attack: an answer that sends its asker on: the socket to shut down is that of the next connection.
+        call.connection, call.sock = connection, None
+        call.check()
     return call
 
 
@@ -168,9 +171,12 @@ class TimedAnswer:
         try:
             while piece := self.response.raw.read1(_PIECE_BYTES, decode_content=True):
                 yield piece
-        except (OSError, HTTPError) as error:
+        except Exception as error:
+            # A socket that is shut down under its reader fails in many ways.
             self._call.check()
-            raise requests.ConnectionError(str(error)) from None
+            if isinstance(error, OSError | HTTPError):
+                raise requests.ConnectionError(str(error)) from None
+            raise
         self._call.check()
         self.response._content_consumed = True  # so that its connection is kept
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-import socket
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from assay.inference.gateway.till import HEADER
 from assay.inference.relay.upstream import GatewayAway, GatewayOdd, Upstream
 from assay_ledger.timed_session import TimedAnswer
+from tests.harness.drips import dripping
 
 LIMIT_S = 0.6
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -31,34 +28,6 @@ DRIPS = {
     "packed nothing": (OK + b"Content-Encoding: gzip\r\nContent-Length: 60000\r\n\r\n" + EMPTY, b"\0\0\0\xff\xff"),
 }
 HEADS = {"a field": (OK + b"x: ", b"x"), "to go on": (b"", b"HTTP/1.1 100 Continue\r\n\r\n")}
-
-
-@contextmanager
-def dripping(head: bytes, piece: bytes, every_s: float = 0.1, pieces: int = 100) -> Iterator[str]:
-    """The URL of a server that answers whoever asks with a head, and a piece now and then."""
-    listener, over = socket.create_server(("127.0.0.1", 0)), threading.Event()
-
-    def serve() -> None:
-        asker, _ = listener.accept()
-        with asker:
-            asker.recv(1 << 16)
-            asker.sendall(head)
-            for _ in range(pieces):
-                if over.wait(every_s):
-                    return
-                try:
-                    asker.sendall(piece)
-                except OSError:
-                    return
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        over.set()
-        thread.join(5)
-        listener.close()
 
 
 @pytest.mark.parametrize("how", DRIPS | HEADS)

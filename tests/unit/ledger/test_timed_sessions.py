@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 import requests
 
+from assay_ledger import timed_session
 from assay_ledger.timed_session import AnswerRefused, TimedSession
+from tests.harness.drips import dripping
 
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nyes\r\n0\r\n\r\n"
@@ -52,6 +55,38 @@ def test_a_connection_whose_answer_was_not_read_is_not_kept() -> None:
         # What is left of it would be taken for the next answer.
         with pytest.raises(requests.RequestException):
             session.get(url)
+
+
+TLS_RECORD = b"\x16\x03\x03\x40\x00"
+"""The head of a record of TLS, of 16 KiB that may come a byte at a time."""
+
+
+def test_hands_that_are_shaken_a_byte_at_a_time_are_let_go() -> None:
+    with dripping(TLS_RECORD, b"x") as url, TimedSession(0.6) as session:
+        began = time.monotonic()
+        with pytest.raises(requests.Timeout):
+            session.post(url.replace("http:", "https:"), data=b"{}")
+        assert time.monotonic() - began < 6
+
+
+@pytest.mark.parametrize("late", [0.0, 1.0], ids=["at once", "late"])
+def test_whoever_is_sent_on_is_let_go_by_the_next_server_too(monkeypatch: pytest.MonkeyPatch, late: float) -> None:
+    """Its time ends while it connects there: the socket that is shut down must not be that of the first one."""
+    connect = timed_session._Plain.connect
+    with dripping(b"HTTP/1.1 200 OK\r\nx: ", b"x") as url:
+
+        def slow(self: timed_session._Plain) -> None:
+            connect(self)
+            if url.endswith(f":{self.port}"):
+                time.sleep(late)
+
+        monkeypatch.setattr(timed_session._Plain, "connect", slow)
+        moved = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: %s/\r\nContent-Length: 0\r\n\r\n" % url.encode()
+        with one_connection(moved) as first, TimedSession(0.6) as session:
+            began = time.monotonic()
+            with pytest.raises(requests.Timeout):
+                session.post(first, data=b"{}")
+            assert time.monotonic() - began < 6
 
 
 def test_an_answer_has_so_many_bytes_and_no_more() -> None:

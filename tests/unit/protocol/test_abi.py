@@ -66,3 +66,15 @@ def test_a_value_of_another_type_or_length_is_refused(kind: str, value: object) 
 def test_as_many_values_as_types_are_taken(values: list[int]) -> None:
     with pytest.raises(InvariantError, match="where 2 are needed"):
         abi.encode(["uint8", "uint8"], values)
+
+
+@given(st.lists(st.integers(0, (1 << 32) - 1), max_size=9))
+def test_words_of_many_are_those_of_each(values: list[int]) -> None:
+    assert abi.uints(values, 32) == b"".join(abi.uint(value, 32) for value in values)
+
+
+@pytest.mark.parametrize("odd", [1 << 32, -1, 1.0, "1", None])
+def test_many_are_refused_where_one_does_not_fit(odd: object) -> None:
+    assert len(abi.uints([0, (1 << 32) - 1], 32)) == 64
+    with pytest.raises(InvariantError):
+        abi.uints([0, odd, 1], 32)  # type: ignore[list-item]
