@@ -21,7 +21,7 @@ from assay.cli import (
     bench_vouchers,
 )
 from assay.cli.common import print_json, print_table, talk
-from assay.cli.options import DeviceOption, JsonOption
+from assay.cli.options import DeviceOption, JsonOption, TextOption, ThreadsOption
 from assay.engine.runtime import devices
 
 _MODELS = "gpt-4x384, gpt-4x128, llama-4x256, cnn-28x28, gpt-2x96"
@@ -54,9 +54,7 @@ app.command("vouchers", epilog=bench_vouchers.EPILOG)(bench_vouchers.vouchers)
     '  ->  {"summary": [{"task", "tier", "seeds", "loss", "difference", "bar", "met", ...}], "runs": [...], ...}',
 )
 def quality(
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="A text (UTF-8); this Python's documentation.")
-    ] = None,
+    data: TextOption = None,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Finished runs, one JSON line each.")] = Path(
         "quality.jsonl"
     ),
@@ -72,7 +70,7 @@ def quality(
     minutes: Annotated[
         float | None, typer.Option("--minutes", min=0.0, help="Stop after so long; run again to go on.")
     ] = None,
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")] = 1,
+    threads: ThreadsOption = 1,
     device: DeviceOption = None,
     plots: Annotated[Path | None, typer.Option("--plots", metavar="DIR", help="Write curves there as PNG.")] = None,
     as_json: JsonOption = False,
@@ -86,14 +84,14 @@ def quality(
     from assay.bench.quality import known, pictures, read_records, run_jobs, summary
     from assay.bench.sides import device_of
     from assay.bench.tasks import ALL_TIERS, EAGER, LARGE_TASKS, TASKS, QualityRun
-    from assay.training.data import pydoc_text, read_text
+    from assay.training.data import given_text
 
     place = device_of(device or devices.asked())
     torch.set_num_threads(threads)
     tasks = known("task", task or TASKS, [*TASKS, *LARGE_TASKS])
     tiers = known("tier", tier or [EAGER, "fixed14", "fixed8"], ALL_TIERS)
     jobs = [QualityRun(a, b, seed, steps) for a in tasks for seed in range(1, seeds + 1) for b in tiers]
-    text = pydoc_text() if data is None else read_text(data)
+    text = given_text(data)
     seconds = None if minutes is None else minutes * 60
     for record in run_jobs(jobs, text, out, seconds=seconds, say=talk.print, device=place):
         talk.print(

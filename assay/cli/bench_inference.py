@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.common import print_json, print_table
-from assay.cli.options import JsonOption
+from assay.cli.options import JsonOption, ThreadsOption
 
 EPILOG = (
     "Example: assay bench inference --rows 1 --rows 8 --json"
@@ -20,7 +20,7 @@ def inference(
     tier: Annotated[str, typer.Option("--tier", help="fixed8, fixed14 or fixed22.")] = "fixed14",
     rows: Annotated[list[int] | None, typer.Option("--rows", min=1, max=32, help="Texts at once; 1 and 8.")] = None,
     seconds: Annotated[float, typer.Option("--seconds", min=0.0, help="For each number of rows.")] = 20.0,
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")] = 1,
+    threads: ThreadsOption = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Continue texts exactly and in stock eager f32, in one alternating run, and compare the time a token takes."""

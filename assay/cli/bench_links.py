@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from assay.cli.common import print_json, print_table
-from assay.cli.options import DeviceOption, JsonOption
+from assay.cli.options import DeviceOption, JsonOption, TextOption, ThreadsOption
 from assay.protocol.errors import UsageError
 
 EPILOG = (
@@ -23,10 +22,8 @@ def links(
     method: Annotated[str, typer.Option("--method", help="Rules of updates, by commas.")] = "f32,int8,int4,sparse",
     mbps: Annotated[str, typer.Option("--mbps", help="Megabits a second each way, by commas.")] = "50,200,1000",
     workers: Annotated[int, typer.Option("--workers", min=2, max=64, help="Workers; each gets all updates.")] = 2,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="A text (UTF-8); this Python's documentation.")
-    ] = None,
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")] = 1,
+    data: TextOption = None,
+    threads: ThreadsOption = 1,
     _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,7 +35,7 @@ def links(
 
     from assay.bench.compare import METHODS
     from assay.bench.links import link_rows
-    from assay.training.data import corpus_from_text, pydoc_text, read_text
+    from assay.training.data import corpus_from_text, given_text
     from assay.training.presets import preset as preset_of
     from assay.training.updates import UpdateWire
 
@@ -49,7 +46,7 @@ def links(
         named = ", ".join(name for name in METHODS if name in rules)
         raise UsageError(f"There is no rule {unknown[0]!r}.", code="UnknownMethod", remedy=f"Choose from {named}.")
     chosen = preset_of(preset)
-    text = pydoc_text() if data is None else read_text(data)
+    text = given_text(data)
     corpus = corpus_from_text(text, min_tokens=workers * (chosen.context + 1))
     rows = list(link_rows(methods, rates, corpus, preset=chosen.name, workers=workers))
     if as_json:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from assay.cli.common import print_json, print_table, talk
-from assay.cli.options import DeviceOption, JsonOption
+from assay.cli.options import DeviceOption, JsonOption, TextOption, ThreadsOption
 
 EPILOG = (
     "Example: assay bench moments --task demo --inner-steps 25 --rounds 20 --json"
@@ -17,9 +17,7 @@ EPILOG = (
 
 
 def moments(
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="A text (UTF-8); this Python's documentation.")
-    ] = None,
+    data: TextOption = None,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Finished runs, one JSON line each.")] = Path(
         "moments.jsonl"
     ),
@@ -29,7 +27,7 @@ def moments(
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds of plain DiLoCo.")] = 20,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Seeds 1 to this.")] = 3,
     stride: Annotated[int, typer.Option("--stride", min=1, help="Evaluate on every so manieth window.")] = 4,
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")] = 1,
+    threads: ThreadsOption = 1,
     _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -41,7 +39,7 @@ def moments(
 
     from assay.bench.moments import CHOICES, RULES, TASKS, ZERO, MomentsRun, run_jobs, summary
     from assay.bench.quality import known, read_records
-    from assay.training.data import corpus_from_text, pydoc_text, read_text
+    from assay.training.data import corpus_from_text, given_text
 
     torch.set_num_threads(threads)
     rules = [RULES[0], *known("rule", rule or [ZERO], RULES[1:])]
@@ -51,7 +49,7 @@ def moments(
         for r in rules
         for s in range(1, seeds + 1)
     ]
-    corpus = corpus_from_text(pydoc_text() if data is None else read_text(data), min_tokens=65)
+    corpus = corpus_from_text(given_text(data), min_tokens=65)
     for _ in run_jobs(jobs, corpus, out, stride=stride, say=talk.print):
         pass
     records = read_records(out)

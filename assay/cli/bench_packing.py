@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from assay.cli.common import print_json, print_table
-from assay.cli.options import DeviceOption, JsonOption
+from assay.cli.options import DeviceOption, JsonOption, TextOption, ThreadsOption
 
 EPILOG = (
     "Example: assay bench packing --preset demo --rounds 8 --json"
@@ -24,10 +23,8 @@ def packing(
     inner_steps: Annotated[
         int | None, typer.Option("--inner-steps", min=1, help="Steps of a worker in a round; the preset's.")
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="A text (UTF-8); this Python's documentation.")
-    ] = None,
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")] = 1,
+    data: TextOption = None,
+    threads: ThreadsOption = 1,
     _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -38,13 +35,13 @@ def packing(
     import torch
 
     from assay.bench.packing import packed_rows
-    from assay.training.data import corpus_from_text, pydoc_text, read_text
+    from assay.training.data import corpus_from_text, given_text
     from assay.training.presets import preset as preset_of
     from assay.training.updates import UpdateWire
 
     torch.set_num_threads(threads)
     chosen = preset_of(preset)
-    text = pydoc_text() if data is None else read_text(data)
+    text = given_text(data)
     corpus = corpus_from_text(text, min_tokens=workers * (chosen.context + 1))
     rows = list(
         packed_rows(

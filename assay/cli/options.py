@@ -71,6 +71,11 @@ DeviceOption = Annotated[
 ]
 """Is in force before the command begins, which needs not look at it."""
 
+TextOption = Annotated[
+    Path | None, typer.Option("--data", metavar="FILE", help="A text (UTF-8); this Python's documentation.")
+]
+ThreadsOption = Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")]
+
 _OPTIONS: Final[dict[str, Any]] = {
     "rpc_url": Annotated[
         list[str] | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from assay.cli.common import print_json, print_table, talk
-from assay.cli.options import DeviceOption, JsonOption
+from assay.cli.options import DeviceOption, JsonOption, TextOption, ThreadsOption
 from assay.protocol.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def compare(
     inner_steps: Annotated[
         int | None, typer.Option("--inner-steps", min=1, help="Steps of a worker in a round; the preset's.")
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="A text (UTF-8); this Python's documentation.")
-    ] = None,
+    data: TextOption = None,
     run_id: Annotated[
         str | None,
         typer.Option(
@@ -72,7 +70,7 @@ def compare(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Finished trainings, one CSV row each.")] = Path(
         "compare.csv"
     ),
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of torch.")] = 1,
+    threads: ThreadsOption = 1,
     _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -87,7 +85,7 @@ def compare(
 
     from assay.bench.compare import METHODS, read_rows, run_jobs, summary, text_digest
     from assay.bench.poison import POISONS
-    from assay.training.data import corpus_from_text, pydoc_text, read_text
+    from assay.training.data import corpus_from_text, given_text
     from assay.training.presets import preset as preset_of
     from assay.training.robust import MergeKind
 
@@ -111,7 +109,7 @@ def compare(
         "" if run_id is None else _digest_of(run_id).hex(),
         guard,
     )
-    text = pydoc_text() if data is None else read_text(data)
+    text = given_text(data)
     corpus = corpus_from_text(text, min_tokens=max(counts) * (chosen.context + 1))
     for _ in run_jobs(jobs, corpus, out, talk.print):
         pass

@@ -89,6 +89,11 @@ def corpus_from_text(text: str, min_tokens: int = 2) -> Corpus:
     return Corpus(vocabulary, tokens[:cut].clone(), tokens[cut:].clone())
 
 
+def given_text(path: Path | None) -> str:
+    """The text of a file, this Python's documentation where none is named. Raises what `read_text` does."""
+    return pydoc_text() if path is None else read_text(path)
+
+
 def read_text(path: Path) -> str:
     """The text of a file, newlines as they are.
 

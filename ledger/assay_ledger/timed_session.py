@@ -95,9 +95,11 @@ class _Watch:
         with self._changed:
             while True:
                 now = time.monotonic()
-                for call in self._calls:
-                    if call.until <= now:
-                        call.end()
+                for call in [call for call in self._calls if call.until <= now]:
+                    call.end()
+                    # Whoever never closes its answer keeps no socket here.
+                    if call.until == float("inf"):
+                        self._calls.discard(call)
                 self._wakes_at = min((call.until for call in self._calls), default=float("inf"))
                 wait = self._wakes_at - now
                 self._changed.wait(None if wait == float("inf") else max(wait, 0.001))

@@ -89,6 +89,16 @@ def test_whoever_is_sent_on_is_let_go_by_the_next_server_too(monkeypatch: pytest
             assert time.monotonic() - began < 6
 
 
+def test_an_answer_that_nobody_closes_is_forgotten_when_its_time_is_over() -> None:
+    with one_connection(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n") as url, TimedSession(0.3) as session:
+        stream = session.open("GET", url)
+        assert stream._call in timed_session._WATCH._calls
+        with pytest.raises(requests.Timeout):
+            list(stream.pieces())
+        with timed_session._WATCH._changed:  # in which it is ended and forgotten
+            assert stream._call not in timed_session._WATCH._calls
+
+
 def test_an_answer_has_so_many_bytes_and_no_more() -> None:
     with one_connection(SIZED) as url, TimedSession(2.0, 3) as session:
         assert session.get(url).content == b"yes"
