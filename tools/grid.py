@@ -1,7 +1,8 @@
-"""The grid of docs/adr/0076: every method, 2 to 16 workers, three seeds, two tasks; and the page made of its rows.
+"""The grid of docs/adr/0076: every method, 2 to 16 workers, three seeds, four tasks; and the page made of its rows.
 
 python -m tools.grid documentation                              trains what docs/grid.csv lacks of a task
 python -m tools.grid shakespeare --data tinyshakespeare.txt
+python -m tools.grid digits                                     wants scikit-learn, and mnist1d its own package
 python -m tools.grid                                            writes docs/grid.md and its plots
 """
 
@@ -18,15 +19,23 @@ from typing import Final
 import torch
 
 from assay.bench.compare import DENSE, METHODS, ComparedRow, ComparedRun, read_rows, run_jobs
+from assay.bench.methods.own_model import RecipeModel
+from assay.bench.methods.trained import preset_model
 from assay.bench.plot import PlotLine, draw
-from assay.training.data import corpus_from_text, pydoc_text, read_text
-from assay.training.presets import preset
 from tools.markdown import table
 
 _DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 ROWS, PAGE, PLOTS = _DOCS / "grid.csv", _DOCS / "grid.md", _DOCS / "img"
 
-TASKS: Final = {"documentation": "demo", "shakespeare": "gpt-4x128"}
+TASKS: Final = {
+    "documentation": "demo",
+    "shakespeare": "gpt-4x128",
+    "digits": "examples.digits:factory",
+    "mnist1d": "examples.mnist1d:factory",
+}
+LEFT_OUT: Final = {"mnist1d": ("muloco", "muloco-int4")}
+"""Methods that a task's model is not for: no convolution is a matrix that Muon turns."""
+
 WORKERS: Final = (2, 4, 8, 16)
 SEEDS: Final = (1, 2, 3)
 STEPS: Final = 2000
@@ -72,15 +81,20 @@ def jobs_of(task: str, methods: Sequence[str] = tuple(METHODS)) -> list[Compared
     """The trainings of a task: method after method, so that a stop leaves whole methods behind."""
     return [
         ComparedRun(method, TASKS[task], workers, seed, STEPS // (INNER_STEPS * workers), INNER_STEPS)
-        for method in (DENSE, *(m for m in methods if m != DENSE))
+        for method in (DENSE, *(m for m in methods if m != DENSE and m not in LEFT_OUT.get(task, ())))
         for workers in WORKERS
         for seed in SEEDS
     ]
 
 
+def _of(task: str, method: str) -> list[ComparedRun]:
+    """A method's own trainings of a task."""
+    return [job for job in jobs_of(task, [method]) if job.method == method]
+
+
 def verdict(method: str, task: str, rows: dict[ComparedRun, ComparedRow]) -> GridVerdict:
     """TOST of what has been run of a method on a task."""
-    pairs = [(rows[job], rows[job.dense]) for job in jobs_of(task, [method])[-12:] if job in rows and job.dense in rows]
+    pairs = [(rows[job], rows[job.dense]) for job in _of(task, method) if job in rows and job.dense in rows]
     # Texts differ between versions of Python: a pair is of one.
     pairs = [(row, dense) for row, dense in pairs if row.text == dense.text]
     d = [math.log(row.loss / dense.loss) for row, dense in pairs]
@@ -96,7 +110,7 @@ def task_table(task: str, rows: dict[ComparedRun, ComparedRow]) -> str:
     """A line per method: losses by workers, means of the seeds; the interval, and the verdict."""
     lines = []
     for method in METHODS:
-        found = [[rows[j] for j in jobs_of(task, [method])[-12:] if j in rows and j.workers == n] for n in WORKERS]
+        found = [[rows[j] for j in _of(task, method) if j in rows and j.workers == n] for n in WORKERS]
         some = next((part[0] for part in found if part), None)
         if some is None:
             continue
@@ -116,7 +130,7 @@ def plot(task: str, rows: dict[ComparedRun, ComparedRow], methods: Sequence[str]
     for method in methods:
         points = []
         for n in WORKERS:
-            part = [rows[j].loss for j in jobs_of(task, [method])[-12:] if j in rows and j.workers == n]
+            part = [rows[j].loss for j in _of(task, method) if j in rows and j.workers == n]
             points += [(math.log2(n), fmean(part))] if part else []
         lines += [PlotLine(method, points)] if len(points) > 1 else []
     return draw(f"validation loss, nats: {task}", "log2 of workers", lines) if lines else None
@@ -130,10 +144,10 @@ HEAD: Final = """# Methods beside each other
 Made by `python -m tools.grid` of [grid.csv](grid.csv), one row a training; jobs and tests were
 fixed before they ran ([ADR 76](adr/0076-a-grid-planned-before.md)): 2,000 steps of all workers
 together, in rounds of 25 a worker, so as many tokens in each row; means of seeds 1 to 3, nats a
-token of the validation split. *beside f32*: the 90 % interval of the loss over that of f32
-updates, same workers and seed, less 1. *equal*: within half a per cent; *above*, *below*: wholly
-outside of that; what the methods are: [updates.md](updates.md). *bytes*: a parameter and round,
-of two workers.
+token of the validation split, or an example held out. *beside f32*: the 90 % interval of the loss
+over that of f32 updates, same workers and seed, less 1. *equal*: within half a per cent; *above*,
+*below*: wholly outside of that; what the methods are: [updates.md](updates.md). *bytes*: a
+parameter and round, of two workers.
 """
 
 
@@ -151,17 +165,17 @@ def main() -> int:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", nargs="?", choices=TASKS)
-    parser.add_argument("--data", type=Path, help="the task's text; this Python's documentation")
+    parser.add_argument("--data", type=Path, help="a preset's text; this Python's documentation")
     parser.add_argument("--methods", help="with commas; all")
     parser.add_argument("--rows", type=Path, default=ROWS)
     given = parser.parse_args()
     if given.task is not None:
         torch.set_num_threads(1)
-        text = pydoc_text() if given.data is None else read_text(given.data)
-        corpus = corpus_from_text(text, min_tokens=max(WORKERS) * (preset(TASKS[given.task]).context + 1))
+        name, most = TASKS[given.task], max(WORKERS)
+        model = RecipeModel(name, most) if ":" in name else preset_model(name, given.data, most)
         methods = list(METHODS) if given.methods is None else given.methods.split(",")
         for job in jobs_of(given.task, methods):
-            for _ in run_jobs([job], corpus, given.rows, print):
+            for _ in run_jobs([job], model, given.rows, print):
                 pass
         return 0
     rows = {row.run: row for row in read_rows(given.rows)}

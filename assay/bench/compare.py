@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,9 +19,10 @@ from torch import Tensor
 
 from assay.bench.methods.between_ranks import BetweenRanks
 from assay.bench.methods.late import Islands, LateUpdates
+from assay.bench.methods.poison import ATTACKS, NO_POISON, SeenRound
 from assay.bench.methods.setting import MeteredProgram, MethodSetting, MethodTraining, bytes_of
 from assay.bench.methods.streaming import LoFi, Streaming
-from assay.bench.poison import ATTACKS, BACKDOOR, NO_POISON, SeenRound, fooled, poisoned_text
+from assay.bench.methods.trained import TrainedModel
 from assay.engine.compiler.cache import source_digest
 from assay.engine.runtime.executor import Executor
 from assay.engine.runtime.values.state_io import list_roots
@@ -30,25 +30,11 @@ from assay.protocol.digests import state_digest
 from assay.protocol.errors import UsageError
 from assay.protocol.program.program import Program
 from assay.protocol.types import Digest
-from assay.training.data import Corpus
-from assay.training.evaluate import split_loss
-from assay.training.guard import preset_guard
-from assay.training.initialize import initialize
 from assay.training.merge import MergeRule, usual_limit
-from assay.training.methods.muon_inside import muon_step
 from assay.training.outer import zero_momentum
-from assay.training.presets import PRESETS
-from assay.training.programs import (
-    carried_update_program,
-    merge_program,
-    program_of_step,
-    training_program,
-    update_program,
-)
+from assay.training.programs import carried_update_program, merge_program, update_program
 from assay.training.robust import MergeKind
 from assay.training.sparse import DECAY
-from assay.training.state import Scalars
-from assay.training.step import initial_state, preset_step
 from assay.training.updates import UpdateWire, zero_update
 
 
@@ -107,13 +93,13 @@ def is_a_runs(method: str) -> bool:
 class ComparedRun:
     """One training: so many rounds of so many steps of each worker.
 
-    merge: a MergeKind's value. poison: one of `poison.POISONS`. poisoned: how many of the workers, the first, do that.
-    run_id: of a run whose batches it trains on, 64 hex digits; drawn by the seed where it is empty. guard: the share by
-    which a merge may raise the loss on held-out text; None: no guard.
+    model: a preset's name, or a recipe's. merge: a MergeKind's value. poison: one of `poison.POISONS`. poisoned: how
+    many of the workers, the first, do that. run_id: of a run whose batches it trains on, 64 hex digits; drawn by the
+    seed where it is empty. guard: the share by which a merge may raise the loss on held-out text; None: no guard.
     """
 
     method: str
-    preset: str
+    model: str
     workers: int
     seed: int
     rounds: int
@@ -127,7 +113,7 @@ class ComparedRun:
     @property
     def dense(self) -> ComparedRun:
         """What it stands beside: f32 updates, their mean, nobody poisoned."""
-        plain = ComparedRun(DENSE, self.preset, self.workers, self.seed, self.rounds, self.inner_steps)
+        plain = ComparedRun(DENSE, self.model, self.workers, self.seed, self.rounds, self.inner_steps)
         return replace(plain, run_id=self.run_id)
 
 
@@ -135,17 +121,17 @@ class ComparedRun:
 class ComparedRow:
     """What came of it.
 
-    loss: nats a token of the validation split. fooled: the share of triggers that the model follows; 0 where none was
-    planted. bytes_per_parameter: of tensors that a worker sends, a round.
+    loss: nats a token of the validation split, or a recipe's own on its validation. fooled: the share of triggers that
+    the model follows; 0 where none was planted. bytes_per_parameter: of tensors that a worker sends, a round.
     peak_bytes_per_parameter: of what it sends at once. carried: bytes a parameter of what it keeps, which would have to
-    be public too. tokens: trained on by all workers. cpu_s: of everything. rule_share: of that, in the programs of the
-    method beside the training step; None where it was not measured. text, code: digests of the corpus and the sources.
-    root: of the last base, by which a run names it; empty of a method that no run has. refused: merges that the guard
-    did not take.
+    be public too. tokens: trained on by all workers, or a recipe's examples. cpu_s: of everything. rule_share: of that,
+    in the programs of the method beside the training step; None where it was not measured. text, code: digests of the
+    data and the sources. root: of the last base, by which a run names it; empty of a method that no run has. refused:
+    merges that the guard did not take.
     """
 
     method: str
-    preset: str
+    model: str
     workers: int
     seed: int
     rounds: int
@@ -177,23 +163,22 @@ class ComparedRow:
 class Training:
     """Rounds of one method as a run has them, worker after worker. See MethodTraining."""
 
-    def __init__(self, job: ComparedRun, corpus: Corpus) -> None:
-        setting, method = setting_of(job, corpus), METHODS[job.method]
-        self.job, self.setting, self.method, vocabulary = job, setting, method, len(corpus.vocabulary)
-        text = poisoned_text(job.poison, corpus)
-        self._poisoned_setting = replace(setting, corpus=replace(corpus, train=text))
-        make = muon_step if method.muon else partial(preset_step, restarts=True)
-        self.model = make(setting.preset, vocabulary)
-        self.parameters = initialize(self.model.module, setting.seed)
+    def __init__(self, job: ComparedRun, model: TrainedModel) -> None:
+        setting, method = setting_of(job, model), METHODS[job.method]
+        self.job, self.setting = job, setting
+        self._poisoned_setting = replace(setting, model=model.poisoned(job.poison))
+        step = (model.with_muon if method.muon else model.restarting)(job.inner_steps)
+        self._step, self._moments = Executor(step.program), step.moments
+        self.parameters = setting.start()
         self.momentum = zero_momentum(self.parameters)
-        carrier, wire = method.carrier, method.wire
-        self._step = Executor(self._step_program(vocabulary))
-        self._update = MeteredProgram(self._update_program(wire, carrier))
-        merge = merge_program(self.parameters, setting.workers, setting.rule, wire, setting.guard)
+        self._update = MeteredProgram(self._update_program(method))
+        merge = merge_program(self.parameters, setting.workers, setting.rule, method.wire, setting.guard)
         self._merge, self.refused = MeteredProgram(merge), 0
         self.newest: list[Tensor] = []
+        carrier = method.carrier
         self._kept = [] if carrier is None else [zero_update(self.parameters, carrier)] * setting.workers
-        self.sent, self.peak = 0.0, float(bytes_of(zero_update(self.parameters, wire)))
+        absent = zero_update(self.parameters, method.wire, statistics=model.statistics)
+        self.sent, self.peak = 0.0, float(bytes_of(absent))
         self.carried = float(bytes_of(self._kept[0])) if self._kept else 0.0
 
     @property
@@ -201,27 +186,18 @@ class Training:
         """See MethodTraining."""
         return self._update.seconds + self._merge.seconds
 
-    def _step_program(self, vocabulary: int) -> Program:
-        setting = self.setting
-        if not self.method.muon:
-            return training_program(setting.preset, setting.corpus, restarts=True)
-        scalars = Scalars.from_list(setting.scalars(0, 0))
-        state = initial_state(self.model, self.parameters, scalars)
-        return program_of_step("muon", self.model, state, setting.preset, vocabulary)
-
-    def _update_program(self, wire: UpdateWire, carrier: UpdateWire | None) -> Program:
-        if carrier is None:
-            return update_program(self.parameters, wire)
-        return carried_update_program(self.parameters, carrier, wire, self.method.decay)
+    def _update_program(self, method: Method) -> Program:
+        if method.carrier is None:
+            return update_program(self.parameters, method.wire, statistics=self.setting.model.statistics)
+        return carried_update_program(self.parameters, method.carrier, method.wire, method.decay)
 
     def round(self, number: int) -> None:
         """One round of all workers, and the merge of what they send."""
-        moments = self.model.optimizer.zero_init(self.parameters)
         ends = []
         for k in range(self.setting.workers):
             setting = self._poisoned_setting if k < self.job.poisoned else self.setting
-            state = [self.parameters, moments, setting.scalars(number, k)]
-            end = self._step.repeat(state, self.setting.preset.inner_steps)
+            state = [self.parameters, self._moments, setting.scalars(number, k)]
+            end = self._step.repeat(state, self.setting.inner_steps)
             ends.append([t.clone() for t in end[0]])
         sent = []
         for k, said in enumerate(self._poisoned(number, ends)):
@@ -237,15 +213,14 @@ class Training:
 
     def step(self) -> list[Tensor]:
         """One step of the first worker from the base, and what its parameters are then; nothing of it is kept."""
-        moments = self.model.optimizer.zero_init(self.parameters)
-        return self._step.repeat([self.parameters, moments, self.setting.scalars(0, 0)], 1)[0]
+        return self._step.repeat([self.parameters, self._moments, self.setting.scalars(0, 0)], 1)[0]
 
     def finish(self) -> None:
         """Nothing is on its way between rounds."""
 
     def loss(self) -> float:
-        """Nats a token of the validation split."""
-        return loss_of(self.setting, self.parameters)
+        """On what is held out, nats."""
+        return self.setting.model.loss(self.parameters)
 
     @property
     def root(self) -> Digest:
@@ -266,42 +241,46 @@ class Training:
         return said
 
 
-def setting_of(job: ComparedRun, corpus: Corpus) -> MethodSetting:
+def setting_of(job: ComparedRun, model: TrainedModel) -> MethodSetting:
     """The data, the sizes and the outer step of a training."""
-    method, preset = METHODS[job.method], replace(PRESETS[job.preset], inner_steps=job.inner_steps)
-    limit = usual_limit(job.inner_steps, preset.learning_rate)
-    rule = MergeRule(limit, method.rate, method.momentum, kind=MergeKind(job.merge))
+    method = METHODS[job.method]
+    limit = usual_limit(job.inner_steps, model.learning_rate)
+    rule = MergeRule(limit, method.rate, method.momentum, model.statistics, MergeKind(job.merge))
     run_id = Digest(bytes.fromhex(job.run_id)) if job.run_id else None
-    guard = None if job.guard is None else preset_guard(preset, corpus, job.guard)
-    return MethodSetting(preset, corpus, job.workers, job.seed, job.rounds, method.wire, rule, run_id, guard)
+    guard = None if job.guard is None else model.guard(job.guard)
+    sizes = job.workers, job.seed, job.rounds, job.inner_steps
+    return MethodSetting(model, *sizes, method.wire, rule, run_id, guard)
 
 
-def loss_of(setting: MethodSetting, parameters: list[Tensor]) -> float:
-    """Nats a token of the validation split."""
-    module = preset_step(setting.preset, len(setting.corpus.vocabulary)).module
-    return split_loss(module, parameters, setting.corpus.validation, setting.preset.context)
-
-
-def train(job: ComparedRun, corpus: Corpus) -> ComparedRow:
-    """The row of one training. Raises UsageError (UnpoisonedMethod)."""
-    begun = time.process_time()
-    method, setting = METHODS[job.method], setting_of(job, corpus)
-    is_plain = setting.rule.kind is MergeKind.MEAN and setting.guard is None
+def check_job(job: ComparedRun, model: TrainedModel) -> None:
+    """Whether this method is for what is asked. Raises UsageError (UnpoisonedMethod, MethodNotForRecipe)."""
+    method = METHODS[job.method]
+    is_plain = job.merge == MergeKind.MEAN.value and job.guard is None
     if method.begin is not None and (job.poisoned or not is_plain):
         raise UsageError(
             f"{job.method} is not made of a run's rounds: it is compared with the mean, and nobody poisoned.",
             code="UnpoisonedMethod",
             remedy="Leave --merge, --guard and --poison out, or name a method that they are for.",
         )
-    training: MethodTraining = Training(job, corpus) if method.begin is None else method.begin(setting)
+    if model.statistics and not is_a_runs(job.method):
+        raise UsageError(
+            f"{model.name} has running statistics, which {job.method} cannot merge.",
+            code="MethodNotForRecipe",
+            remedy=f"Choose from {', '.join(wire.value for wire in UpdateWire)}.",
+        )
+
+
+def train(job: ComparedRun, model: TrainedModel) -> ComparedRow:
+    """The row of one training. Raises what `check_job` and the model raise."""
+    check_job(job, model)
+    begun = time.process_time()
+    method, setting = METHODS[job.method], setting_of(job, model)
+    training: MethodTraining = Training(job, model) if method.begin is None else method.begin(setting)
     for number in range(job.rounds):
         training.round(number)
     training.finish()
-    preset, count = setting.preset, sum(p.numel() for p in training.parameters)
-    loss, share = loss_of(setting, training.parameters), 0.0
-    if job.poison == BACKDOOR:
-        module = preset_step(preset, len(corpus.vocabulary)).module
-        share = fooled(module, training.parameters, corpus, preset.context)
+    count = sum(p.numel() for p in training.parameters)
+    loss, share = model.loss(training.parameters), model.fooled(training.parameters, job.poison)
     seconds = time.process_time() - begun
     return ComparedRow(
         **asdict(job),
@@ -310,33 +289,30 @@ def train(job: ComparedRun, corpus: Corpus) -> ComparedRow:
         bytes_per_parameter=round(training.sent / job.rounds / count, 4),
         peak_bytes_per_parameter=round(training.peak / count, 4),
         carried=round(training.carried / count, 4),
-        tokens=job.rounds * job.inner_steps * job.workers * preset.batch * preset.context,
+        tokens=job.rounds * job.inner_steps * job.workers * model.examples,
         cpu_s=round(seconds, 1),
         rule_share=round(training.rule_s / seconds, 4),
-        text=text_digest(corpus),
+        text=model.digest,
         code=source_digest()[:16],
         root=training.root.hex() if isinstance(training, Training) and is_a_runs(job.method) else "",
         refused=training.refused if isinstance(training, Training) and setting.guard is not None else 0,
     )
 
 
-def text_digest(corpus: Corpus) -> str:
-    """What tells one text from another."""
-    return sha256(corpus.vocabulary.encode() + corpus.train.numpy().tobytes()).hexdigest()[:16]
-
-
 def run_jobs(
-    jobs: Sequence[ComparedRun], corpus: Corpus, file: Path, say: Callable[[str], None]
+    jobs: Sequence[ComparedRun], model: TrainedModel, file: Path, say: Callable[[str], None]
 ) -> Iterator[ComparedRow]:
     """Run what the file does not hold yet of this text, plain training first, as what others stand beside."""
+    for job in jobs:
+        check_job(job, model)
     for job in sorted(jobs, key=lambda j: j != j.dense):
-        if any(row.run == job and row.text == text_digest(corpus) for row in read_rows(file)):
+        if any(row.run == job and row.text == model.digest for row in read_rows(file)):
             continue
-        row = train(job, corpus)
+        row = train(job, model)
         _add(row, file)
         poisoned = f", {job.poisoned} with {job.poison}" if job.poisoned else ""
         say(
-            f"{job.preset} {job.method}, {job.merge}, {job.workers} workers{poisoned}, seed {job.seed}: "
+            f"{job.model} {job.method}, {job.merge}, {job.workers} workers{poisoned}, seed {job.seed}: "
             f"{row.loss:.4f}, {row.cpu_s:.0f} CPU s"
         )
         yield row
@@ -374,7 +350,8 @@ def _older(row: Mapping[str, str]) -> dict[str, str]:
     """
     peak = row["bytes_per_parameter"]
     plain = {"merge": MergeKind.MEAN.value, "poison": NO_POISON, "poisoned": "0", "fooled": "0"}
-    plain |= {"run_id": "", "root": "", "guard": "", "refused": "0"}
+    # The column of the model had the name of what alone was trained then.
+    plain |= {"model": row.get("preset", ""), "run_id": "", "root": "", "guard": "", "refused": "0"}
     return plain | {"peak_bytes_per_parameter": peak, "rule_share": ""}
 
 

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from assay.bench.compare import ComparedRun, Training
 from assay.bench.limited_link import LimitedLink
+from assay.bench.methods.trained import TrainedModel
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.engine.runtime.values.state_io import spec_of
-from assay.training.data import Corpus
 from assay_ledger.store import listfile
 from assay_ledger.store.packing import packed
 
@@ -49,12 +49,12 @@ class LinkRow:
 
 
 def link_rows(
-    methods: Sequence[str], rates: Sequence[float], corpus: Corpus, *, preset: str, workers: int, seed: int = 1
+    methods: Sequence[str], rates: Sequence[float], model: TrainedModel, *, workers: int, seed: int = 1
 ) -> Iterator[LinkRow]:
     """Every rule over every link. rates: megabits a second each way."""
     step_s = None
     for method in methods:
-        training = Training(ComparedRun(method, preset, workers, seed, 1, 1), corpus)
+        training = Training(ComparedRun(method, model.name, workers, seed, 1, 1), model)
         step_s = _step_s(training) if step_s is None else step_s
         training.round(0)
         file = _file(training.newest)

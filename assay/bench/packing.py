@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from assay.bench.compare import ComparedRun, Training
+from assay.bench.methods.trained import TrainedModel
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.engine.runtime.values.state_io import spec_of
 from assay.protocol.errors import InvariantError
-from assay.training.data import Corpus
 from assay_ledger.store import listfile
 from assay_ledger.store.packing import ElementRun, packed, unpacked
 
@@ -45,11 +45,11 @@ class PackedRow:
 
 
 def packed_rows(
-    methods: Sequence[str], corpus: Corpus, *, preset: str, workers: int, rounds: int, inner_steps: int, seed: int = 1
+    methods: Sequence[str], model: TrainedModel, *, workers: int, rounds: int, inner_steps: int, seed: int = 1
 ) -> Iterator[PackedRow]:
     """Train by each method, and pack what it published last: its update, and of f32 its base as well."""
     for method in methods:
-        training = Training(ComparedRun(method, preset, workers, seed, rounds, inner_steps), corpus)
+        training = Training(ComparedRun(method, model.name, workers, seed, rounds, inner_steps), model)
         before: tuple[list[Tensor], list[Tensor]] = ([], [])
         for number in range(rounds):
             before = training.parameters, training.momentum

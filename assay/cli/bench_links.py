@@ -35,8 +35,7 @@ def links(
 
     from assay.bench.compare import METHODS
     from assay.bench.links import link_rows
-    from assay.training.data import corpus_from_text, given_text
-    from assay.training.presets import preset as preset_of
+    from assay.bench.methods.trained import preset_model
     from assay.training.updates import UpdateWire
 
     torch.set_num_threads(threads)
@@ -45,10 +44,8 @@ def links(
     if unknown := [name for name in methods if name not in rules]:
         named = ", ".join(name for name in METHODS if name in rules)
         raise UsageError(f"There is no rule {unknown[0]!r}.", code="UnknownMethod", remedy=f"Choose from {named}.")
-    chosen = preset_of(preset)
-    text = given_text(data)
-    corpus = corpus_from_text(text, min_tokens=workers * (chosen.context + 1))
-    rows = list(link_rows(methods, rates, corpus, preset=chosen.name, workers=workers))
+    model = preset_model(preset, data, workers)
+    rows = list(link_rows(methods, rates, model, workers=workers))
     if as_json:
         print_json({"rows": [asdict(row) for row in rows]})
         return
@@ -58,7 +55,7 @@ def links(
         + [f"{used:.1%}" for used in row.used.values()]
         for row in rows
     ]
-    print_table(f"{chosen.name}, {workers} workers: training, of a round", columns, lines)
+    print_table(f"{model.name}, {workers} workers: training, of a round", columns, lines)
 
 
 def _rate(word: str) -> float:

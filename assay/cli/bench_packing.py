@@ -34,23 +34,19 @@ def packing(
     """
     import torch
 
+    from assay.bench.methods.trained import preset_model
     from assay.bench.packing import packed_rows
-    from assay.training.data import corpus_from_text, given_text
-    from assay.training.presets import preset as preset_of
     from assay.training.updates import UpdateWire
 
     torch.set_num_threads(threads)
-    chosen = preset_of(preset)
-    text = given_text(data)
-    corpus = corpus_from_text(text, min_tokens=workers * (chosen.context + 1))
+    model = preset_model(preset, data, workers)
     rows = list(
         packed_rows(
             [wire.value for wire in UpdateWire],
-            corpus,
-            preset=chosen.name,
+            model,
             workers=workers,
             rounds=rounds,
-            inner_steps=inner_steps or chosen.inner_steps,
+            inner_steps=inner_steps or model.preset.inner_steps,
         )
     )
     if as_json:
@@ -58,5 +54,5 @@ def packing(
         return
     columns = ["method", "what", "bytes", "packed", "ratio", "MB/s in", "MB/s out"]
     print_table(
-        f"{chosen.name} after {rounds} rounds", columns, [[str(v) for v in asdict(row).values()] for row in rows]
+        f"{model.name} after {rounds} rounds", columns, [[str(v) for v in asdict(row).values()] for row in rows]
     )

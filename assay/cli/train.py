@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,7 @@ from assay.protocol.errors import UsageError
 
 if TYPE_CHECKING:
     from assay.bench.compare import ComparedRun
+    from assay.bench.methods.trained import TrainedModel
 
 app = typer.Typer(no_args_is_help=True, help="Training without a chain, by the very programs of a run.")
 
@@ -53,10 +54,18 @@ def compare(
         str, typer.Option("--poison", metavar="NAMES", help="What poisoned workers do, with commas; none.")
     ] = "none",
     poisoned: Annotated[int, typer.Option("--poisoned", min=1, help="How many workers do it.")] = 1,
-    preset: Annotated[str, typer.Option("--preset", help="What is trained: tiny, demo or gpt-4x128.")] = "tiny",
+    preset: Annotated[
+        str | None, typer.Option("--preset", help="What is trained: tiny, demo or gpt-4x128; tiny unless a recipe is.")
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--recipe", metavar="PACKAGE.MODULE:FACTORY", help="Train a model of your own, with its own data."
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds of each training.")] = 20,
     inner_steps: Annotated[
-        int | None, typer.Option("--inner-steps", min=1, help="Steps of a worker in a round; the preset's.")
+        int | None, typer.Option("--inner-steps", min=1, help="Steps of a worker in a round; the preset's, or 25.")
     ] = None,
     data: TextOption = None,
     run_id: Annotated[
@@ -77,30 +86,30 @@ def compare(
     """Train by several methods, same seeds, batches and tokens, and compare loss and bytes.
 
     Methods are how updates travel, by the names of `assay run post --update`, and others that no run can have, such as
-    sign-carried, streaming, eager, islands, muloco and demo-ranks: docs/updates.md lists them. Poisons are sign-flip,
+    sign-carried, streaming, eager, islands, muloco and demo-ranks: docs/updates.md lists them. Of a recipe, a factory
+    that takes a `seed` is given it, and losses are those of its validation. Poisons are sign-flip,
     scale-100, noise, alie, inner-product, copy, average, drift, not-finite, label-flip and backdoor. What the file
     holds already is not run again.
     """
     import torch
 
-    from assay.bench.compare import METHODS, read_rows, run_jobs, summary, text_digest
-    from assay.bench.poison import POISONS
-    from assay.training.data import corpus_from_text, given_text
-    from assay.training.presets import preset as preset_of
+    from assay.bench.compare import METHODS, read_rows, run_jobs, summary
+    from assay.bench.methods.poison import POISONS
     from assay.training.robust import MergeKind
 
     torch.set_num_threads(threads)
-    chosen, counts = preset_of(preset), _numbers("--workers", workers, most=64)
+    counts = _numbers("--workers", workers, most=64)
     if poison != "none" and poisoned >= min(counts):
         raise UsageError(
             f"{poisoned} of {min(counts)} workers cannot be poisoned: none would be honest.",
             code="TooManyPoisoned",
             remedy="Give a smaller --poisoned, or more --workers.",
         )
+    model, steps = _model(preset, recipe, data, max(counts))
     jobs = _jobs(
-        chosen.name,
+        model.name,
         rounds,
-        inner_steps or chosen.inner_steps,
+        inner_steps or steps,
         counts,
         _numbers("--seed", seed, most=1 << 31),
         _named("method", method, METHODS),
@@ -109,39 +118,66 @@ def compare(
         "" if run_id is None else _digest_of(run_id).hex(),
         guard,
     )
-    text = given_text(data)
-    corpus = corpus_from_text(text, min_tokens=max(counts) * (chosen.context + 1))
-    for _ in run_jobs(jobs, corpus, out, talk.print):
+    for _ in run_jobs(jobs, model, out, talk.print):
         pass
-    rows = summary(read_rows(out), jobs, text_digest(corpus))
+    rows = summary(read_rows(out), jobs, model.digest)
     if as_json:
         print_json({"rows": rows, "file": str(out)})
         return
-    columns = ["method", "merge", "poison", "workers", "seed", "loss", "above f32", "bytes", "peak", "carried"]
-    columns += ["rule", "tokens", *([] if guard is None else ["refused"])]
-    cells = [
-        [
-            *(str(row[name]) for name in ("method", "merge")),
-            f"{row['poisoned']} {row['poison']}" if row["poisoned"] else "none",
-            *(str(row[name]) for name in ("workers", "seed")),
-            f"{row['loss']:.4f}",
-            f"{row['above']:+.2%}",
-            *(f"{row[name]:.3g}" for name in ("bytes_per_parameter", "peak_bytes_per_parameter", "carried")),
-            "-" if row["rule_share"] is None else f"{row['rule_share']:.1%}",
-            str(row["tokens"]),
-            *([] if guard is None else [str(row["refused"])]),
-        ]
-        for row in rows
-    ]
+    _print_rows(model.name, rows)
+
+
+def _print_rows(name: str, rows: list[dict[str, Any]]) -> None:
+    """A line for each; what is the same in all stands above, so that the table fits a screen."""
+    first = rows[0]
+    same: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
+        "merge": ("merge {}", lambda row: str(row["merge"])),
+        "poison": ("poison {}", lambda row: f"{row['poisoned']} {row['poison']}" if row["poisoned"] else "none"),
+        "workers": ("{} workers", lambda row: str(row["workers"])),
+        "seed": ("seed {}", lambda row: str(row["seed"])),
+        "refused": ("{} merges refused", lambda row: str(row["refused"])),
+        "tokens": ("{} tokens", lambda row: f"{row['tokens']:,}"),
+    }
+    varies = {what: say for what, (_, say) in same.items() if len({say(row) for row in rows}) > 1}
+    table: dict[str, Callable[[dict[str, Any]], str]] = {
+        "method": lambda row: str(row["method"]),
+        **varies,
+        "loss": lambda row: f"{row['loss']:.4f}",
+        "over f32": lambda row: f"{row['above']:+.2%}",
+        "bytes": lambda row: f"{row['bytes_per_parameter']:.3g}",
+        "peak": lambda row: f"{row['peak_bytes_per_parameter']:.3g}",
+        "carried": lambda row: f"{row['carried']:.3g}",
+        "rule": lambda row: "-" if row["rule_share"] is None else f"{row['rule_share']:.1%}",
+    }
+    above = [words.format(say(first)) for what, (words, say) in same.items() if what not in varies]
     print_table(
-        f"{chosen.name}, {rounds} rounds of {jobs[0].inner_steps} steps; bytes a parameter, CPU of the rule",
-        columns,
-        cells,
+        f"{name}, {first['rounds']} rounds of {first['inner_steps']} steps; {', '.join(above)}; bytes a parameter, CPU "
+        "of the rule",
+        list(table),
+        [[say(row) for say in table.values()] for row in rows],
     )
 
 
+def _model(preset: str | None, recipe: str | None, data: Path | None, workers: int) -> tuple[TrainedModel, int]:
+    """What is trained by up to so many workers, and the steps of its rounds. Raises UsageError: OptionsClash."""
+    from assay.bench.methods.own_model import RecipeModel
+    from assay.bench.methods.trained import preset_model
+    from assay.cli.posting_steps import DEFAULT_STEPS
+
+    if recipe is None:
+        model = preset_model(preset or "tiny", data, workers)
+        return model, model.preset.inner_steps
+    if preset is not None or data is not None:
+        raise UsageError(
+            "A recipe brings its own model and data.",
+            code="OptionsClash",
+            remedy="Leave --preset and --data out, or --recipe.",
+        )
+    return RecipeModel(recipe, workers), DEFAULT_STEPS
+
+
 def _jobs(
-    preset: str,
+    model: str,
     rounds: int,
     inner_steps: int,
     workers: list[int],
@@ -157,7 +193,7 @@ def _jobs(
 
     wanted: list[ComparedRun] = []
     for count, seed, name, merge in product(workers, seeds, methods, merges):
-        plain = ComparedRun(name, preset, count, seed, rounds, inner_steps, merge, run_id=run_id, guard=guard)
+        plain = ComparedRun(name, model, count, seed, rounds, inner_steps, merge, run_id=run_id, guard=guard)
         runs = [replace(plain, poison=poison, poisoned=number) for poison, number in poisons.items()]
         wanted += [plain.dense, *runs]
     return list(dict.fromkeys(wanted))

@@ -22,8 +22,10 @@ from assay.training.recipes.recipe import Recipe
 _SHAPE = "Write package.module:factory, for example examples.own_model:factory."
 
 
-def load_recipe(name: str) -> Recipe:
+def load_recipe(name: str, seed: int | None = None) -> Recipe:
     """The recipe that `package.module:factory` returns; the working folder is searched first.
+
+    seed: given to a factory that takes a `seed`; another is called as it is.
 
     Raises:
         UsageError: FactoryMalformed, ModuleMissing, FactoryMissing, NotAFactory.
@@ -43,7 +45,7 @@ def load_recipe(name: str) -> Recipe:
             code="NotAFactory",
             remedy="Give every argument a default, or name a function without arguments.",
         )
-    return _made(found, name)
+    return _made(found, name, {} if seed is None or not _takes_seed(found) else {"seed": seed})
 
 
 def listed(name: str) -> list[str]:
@@ -124,9 +126,16 @@ def _required(factory: Any) -> list[str]:
     return [p.name for p in parameters if p.default is inspect.Parameter.empty and p.kind not in variable]
 
 
-def _made(factory: Any, name: str) -> Recipe:
+def _takes_seed(factory: Any) -> bool:
     try:
-        made = factory()
+        return "seed" in inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def _made(factory: Any, name: str, given: Mapping[str, int]) -> Recipe:
+    try:
+        made = factory(**given)
     except UserError:
         raise
     except Exception as error:

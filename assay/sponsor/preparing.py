@@ -139,15 +139,10 @@ def prepare_recipe_rounds(
     from assay.engine.runtime.executor import Executor
     from assay.programs.capture import capture_recipe, tier_of
     from assay.training.recipes.evaluation import captured_validation
-    from assay.training.recipes.side_by_side import side_by_side
-    from assay.training.schedules import RoundWarmup
+    from assay.training.recipes.in_rounds import recipe_in_rounds
 
-    _check_recipe(recipe, seats, inner_steps)
+    recipe = recipe_in_rounds(recipe, seats, inner_steps)
     fitted = None if start is None else load_start(recipe.module, start)
-    recipe = replace(recipe, wide_parameters=True)
-    recipe = side_by_side(recipe)
-    if recipe.round_warmup is None:
-        recipe = replace(recipe, round_warmup=RoundWarmup.usual(inner_steps))
     captured = capture_recipe(recipe, tier, merges_statistics=True)
     state, momentum = captured.state, None
     if fitted is not None:
@@ -192,12 +187,14 @@ def check_names(origin: ModelOrigin) -> None:
 
     Raises UserError (BadRunRecipe).
     """
+    from assay.training.recipes.in_rounds import bad_run_recipe
+
     try:
         outline = origin.outline
         file = NO_MORE if outline is None else ModelFile(outline.tied, outline.wide)
         Card.decode(Card(None, None, 0, origin.recipe, origin.names, file).encode())
     except ValueError as error:
-        raise _bad(
+        raise bad_run_recipe(
             "The run's card cannot hold the recipe's name and its parameters' names.",
             f"Use at most {MAX_NAMES} printable names of at most {MAX_NAME} characters.",
         ) from error
@@ -238,40 +235,22 @@ def _loss_program(recipe: Recipe, precision: Precision) -> Program | None:
 
 def _origin(recipe: Recipe, name: str, names: Sequence[str]) -> ModelOrigin:
     """What the card will say of a recipe's model. Raises UserError (BadRunRecipe)."""
+    from assay.training.recipes.in_rounds import bad_run_recipe
     from assay.training.recipes.outline import outline_of
 
     outline = replace(outline_of(recipe.module, names), tokenizer=recipe.tokenizer or b"")
     size = sum(t.nbytes for t in outline.constants.values())
     if size > MAX_CONSTANTS // 2:
-        raise _bad(
+        raise bad_run_recipe(
             f"The module keeps {size} bytes of buffers that no step changes; a run takes {MAX_CONSTANTS // 2}.",
             "Register them with persistent=False, and make them when the module is made.",
         )
     if outline.tokenizer and not is_tokenizer(outline.tokenizer):
         # Readers would refuse the card, and say so only when the run stands on chain.
-        raise _bad("The recipe's tokenizer is no JSON object of a run's size.", "Give the bytes of a tokenizer.json.")
+        raise bad_run_recipe(
+            "The recipe's tokenizer is no JSON object of a run's size.", "Give the bytes of a tokenizer.json."
+        )
     return ModelOrigin(recipe=name, names=tuple(names), outline=outline)
-
-
-def _check_recipe(recipe: Recipe, seats: int, inner_steps: int) -> None:
-    """What a run asks of a recipe beyond what capture does."""
-    examples, least = recipe.data[0].shape[0], seats * (recipe.window or 1)
-    if examples < least:
-        raise _bad(
-            f"The data holds {examples} examples; the shards of {seats} seats need {least}.",
-            "Give more data, fewer seats or a shorter window.",
-        )
-    rise = recipe.round_warmup
-    if rise is not None and rise.round_length != inner_steps:
-        # The rate would rise in the wrong places, of which no contract knows.
-        raise _bad(
-            f"The recipe's rate rises in rounds of {rise.round_length} steps; a round has {inner_steps}.",
-            "Give RoundWarmup the run's steps, or leave round_warmup out.",
-        )
-
-
-def _bad(message: str, remedy: str) -> UserError:
-    return UserError(message, code="BadRunRecipe", remedy=remedy)
 
 
 def prepared_rounds(

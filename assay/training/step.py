@@ -72,12 +72,16 @@ class TrainingStep:
         with torch.enable_grad():
             return list(torch.autograd.grad(self.loss_of(leaves, tokens_BW), leaves))
 
+    def drawn_gradients(self, parameters: Sequence[Tensor], scalars: Sequence[Tensor]) -> list[Tensor]:
+        """The same on the batch that these scalars draw."""
+        return self.gradients(parameters, draw_batch(Scalars.from_list(scalars), self.batch, self.context))
+
     def __call__(
         self, parameters: Sequence[Tensor], optimizer: Sequence[Tensor], scalars: Sequence[Tensor]
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """The state one step later."""
         now = Scalars.from_list(scalars)
-        gradients = self.gradients(parameters, draw_batch(now, self.batch, self.context))
+        gradients = self.drawn_gradients(parameters, scalars)
         rate = now.learning_rate
         if self.warmup is not None:
             rate = rate * self.warmup.factor(now.step, now.round)

@@ -7,30 +7,25 @@ from torch import Tensor
 
 from assay.bench.methods.setting import MeteredProgram, MethodSetting, bytes_of
 from assay.engine.runtime.executor import Executor
-from assay.training.initialize import initialize
-from assay.training.methods.ranked import RankStep, pack_coefficients, sign_step
+from assay.training.methods.ranked import pack_coefficients, sign_step
 from assay.training.outer import zero_momentum
-from assay.training.programs import program_of_lists, program_of_step
-from assay.training.step import preset_step
+from assay.training.programs import program_of_lists
 
 
 class BetweenRanks:
     """Every worker is a rank: a step of all on the same parameters, each with data and a momentum of its own."""
 
     def __init__(self, setting: MethodSetting) -> None:
-        self._setting, vocabulary = setting, len(setting.corpus.vocabulary)
-        step = preset_step(setting.preset, vocabulary)
-        self.parameters = initialize(step.module, setting.seed)
+        self._setting, model = setting, setting.model
+        self.parameters = setting.start()
         zeros = zero_momentum(self.parameters)
         self._momenta = [zeros] * setting.workers
-        own, state = RankStep(step), (self.parameters, zeros, setting.scalars(0, 0))
-        self._rank = Executor(program_of_step("rank", own, state, setting.preset, vocabulary))
+        self._rank = Executor(model.of_a_rank(setting.scalars(0, 0)))
         packed = [pack_coefficients(p) for p in zeros]
         sent = [*[places for places, _ in packed], *[bits for _, bits in packed]]
-        self._rate = [torch.tensor(setting.preset.learning_rate)]
+        self._rate = [torch.tensor(model.learning_rate)]
         lists = [zeros, self._rate, *[sent] * setting.workers]
-        decay = setting.preset.weight_decay
-        self._apply = MeteredProgram(program_of_lists("sign step", sign_step, lists, weight_decay=decay))
+        self._apply = MeteredProgram(program_of_lists("sign step", sign_step, lists, weight_decay=model.weight_decay))
         self.sent, self.peak, self.carried = 0.0, float(bytes_of(sent)), float(bytes_of(zeros))
 
     @property
@@ -40,7 +35,7 @@ class BetweenRanks:
 
     def round(self, number: int) -> None:
         """A round's steps, with an exchange in each."""
-        for done in range(self._setting.preset.inner_steps):
+        for done in range(self._setting.inner_steps):
             sent = []
             for k, momentum in enumerate(self._momenta):
                 found = self._rank.run([self.parameters, momentum, self._setting.scalars(number, k, done)])

@@ -11,11 +11,9 @@ from torch import Tensor
 from assay.bench.methods.setting import MeteredProgram, MethodSetting, bytes_of
 from assay.engine.runtime.executor import Executor
 from assay.protocol.program.program import Program
-from assay.training.initialize import initialize
 from assay.training.methods.lag import eager_update, late_update
 from assay.training.outer import zero_momentum
-from assay.training.programs import merge_program, partial_program, program_of_lists, training_program, update_program
-from assay.training.step import preset_step
+from assay.training.programs import merge_program, partial_program, program_of_lists, update_program
 from assay.training.updates import zero_update
 
 
@@ -26,10 +24,9 @@ class _SeatRounds:
 
     def __init__(self, setting: MethodSetting) -> None:
         self._setting = setting
-        model = preset_step(setting.preset, len(setting.corpus.vocabulary), restarts=True)
-        self._start = initialize(model.module, setting.seed)
-        self._moments = model.optimizer.zero_init(self._start)
-        self._step = Executor(training_program(setting.preset, setting.corpus, restarts=True))
+        step = setting.model.restarting(setting.inner_steps)
+        self._start, self._moments = setting.start(), step.moments
+        self._step = Executor(step.program)
         self._metered: list[MeteredProgram] = []
         self._update = self._meter(update_program(self._start, setting.wire))
         self.sent, self.peak = 0.0, 0.0
@@ -47,7 +44,7 @@ class _SeatRounds:
     def _send(self, parameters: list[Tensor], number: int, worker: int) -> list[Tensor]:
         """What a worker sends after a round from these parameters."""
         state = [parameters, self._moments, self._setting.scalars(number, worker)]
-        end = self._step.repeat(state, self._setting.preset.inner_steps)
+        end = self._step.repeat(state, self._setting.inner_steps)
         sent = self._update([parameters, list(end[0])])[0]
         self.sent += bytes_of(sent) / self._setting.workers
         self.peak = float(bytes_of(sent))

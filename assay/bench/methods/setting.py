@@ -9,17 +9,14 @@ from typing import Protocol
 
 from torch import Tensor
 
+from assay.bench.methods.trained import TrainedModel
 from assay.engine.runtime.executor import Executor
 from assay.protocol.program.program import Program
 from assay.protocol.trees.state import random_key
 from assay.protocol.types import Digest, Round, Seat
-from assay.training.data import Corpus
 from assay.training.guard import Guard
 from assay.training.merge import MergeRule
-from assay.training.presets import Preset
-from assay.training.programs import training_program
 from assay.training.state import Scalars
-from assay.training.step import preset_step
 from assay.training.updates import UpdateWire
 
 
@@ -55,17 +52,16 @@ class MethodTraining(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MethodSetting:
-    """A training's data and sizes.
+    """A training's model and sizes.
 
-    preset: with the training's own inner steps. run_id: of a run, whose seats' keys then draw the batches. guard:
-    behind the merge.
+    run_id: of a run, whose seats' keys then draw the batches. guard: behind the merge.
     """
 
-    preset: Preset
-    corpus: Corpus
+    model: TrainedModel
     workers: int
     seed: int
     rounds: int
+    inner_steps: int
     wire: UpdateWire
     rule: MergeRule
     run_id: Digest | None = None
@@ -73,19 +69,24 @@ class MethodSetting:
 
     def scalars(self, number: int, worker: int, done: int = 0) -> list[Tensor]:
         """Of a worker's state in a round, so many steps into it: shards turn, keys differ."""
-        length, key = self.corpus.shard_length(self.workers), (self.seed, number * self.workers + worker)
+        data = self.model.data
+        length, key = data.shape[0] // self.workers, (self.seed, number * self.workers + worker)
         if self.run_id is not None:
             key = random_key(self.run_id, Seat(worker), Round(number))
         return Scalars.of(
-            self.corpus.train,
-            learning_rate=self.preset.learning_rate,
-            step=number * self.preset.inner_steps + done,
+            data,
+            learning_rate=self.model.learning_rate,
+            step=number * self.inner_steps + done,
             key=key,
             seat=worker,
             round=number,
             shard_start=(worker + number) % self.workers * length,
             shard_length=length,
         ).to_list()
+
+    def start(self) -> list[Tensor]:
+        """The first parameters."""
+        return self.model.start(self.seed, as_a_run=self.run_id is not None)
 
 
 class MeteredProgram:
@@ -107,10 +108,10 @@ class LastingWorkers:
 
     def __init__(self, setting: MethodSetting, parameters: Sequence[Tensor]) -> None:
         self.setting = setting
-        optimizer = preset_step(setting.preset, len(setting.corpus.vocabulary)).optimizer
-        self._step = Executor(training_program(setting.preset, setting.corpus))
+        step = setting.model.lasting()
+        self._step = Executor(step.program)
         self.parameters = [list(parameters) for _ in range(setting.workers)]
-        self._moments = [optimizer.zero_init(parameters) for _ in range(setting.workers)]
+        self._moments = [step.moments for _ in range(setting.workers)]
 
     @property
     def carried(self) -> float:

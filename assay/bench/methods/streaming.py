@@ -9,11 +9,9 @@ import torch
 from torch import Tensor
 
 from assay.bench.methods.setting import LastingWorkers, MeteredProgram, MethodSetting, bytes_of
-from assay.training.initialize import initialize
 from assay.training.methods.fragments import fragments_of, mixed
 from assay.training.outer import zero_momentum
 from assay.training.programs import merge_program, program_of_lists, update_program
-from assay.training.step import preset_step
 
 
 class _Exchange:
@@ -46,7 +44,7 @@ class Streaming:
 
     def __init__(self, setting: MethodSetting, fragments: int = 4, overlap: int = 0, alpha: float = 0.0) -> None:
         self._setting, self._overlap = setting, overlap
-        start = initialize(preset_step(setting.preset, len(setting.corpus.vocabulary)).module, setting.seed)
+        start = setting.start()
         self.workers = LastingWorkers(setting, start)
         self._parts = fragments_of([p.numel() for p in start], fragments)
         self._exchanges = [_Exchange(setting, [start[k] for k in part], alpha) for part in self._parts]
@@ -68,7 +66,7 @@ class Streaming:
 
     def round(self, number: int) -> None:
         """Each fragment is sent when its share of the steps is done, and arrives `overlap` steps later."""
-        done, steps = 0, self._setting.preset.inner_steps
+        done, steps = 0, self._setting.inner_steps
         for turn in range(len(self._parts)):
             until = steps * (turn + 1) // len(self._parts)
             if self._on_its_way is not None:
@@ -134,7 +132,7 @@ class LoFi:
     def round(self, number: int) -> None:
         """Everybody trains on."""
         workers = self._whole.workers
-        workers.advance(number, 0, workers.setting.preset.inner_steps)
+        workers.advance(number, 0, workers.setting.inner_steps)
 
     def finish(self) -> None:
         """The mean of where all have come to."""

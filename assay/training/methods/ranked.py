@@ -10,7 +10,7 @@ another tensor is a row. k <= 32 of a piece are sent, k' = k made even. N ranks.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +22,6 @@ from assay.engine import ops
 from assay.training.finite import finite
 from assay.training.nibbles import bfloat16_of, joined, split
 from assay.training.state import Scalars
-from assay.training.step import TrainingStep, draw_batch
 
 SIDE: Final = 64
 SENT: Final = 32
@@ -37,10 +36,10 @@ class RankStep:
     """One rank's part of a step: (parameters, momentum, scalars) to (what it sends, momentum, scalars).
 
     Sent: of each parameter u8 [C, k + k' / 2], the places of coefficients, then of each u16 [C, k], their bfloat16
-    bits, in the order of magnitude.
+    bits, in the order of magnitude. gradients: (parameters, scalars) to those of the batch that the scalars draw.
     """
 
-    step: TrainingStep
+    gradients: Callable[[Sequence[Tensor], Sequence[Tensor]], list[Tensor]]
     decay: float = DECAY
 
     def __call__(
@@ -48,11 +47,12 @@ class RankStep:
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """What is sent, the momentum without it, and the scalars one step later."""
         now = Scalars.from_list(scalars)
-        gradients = self.step.gradients(parameters, draw_batch(now, self.step.batch, self.step.context))
-        whole = [m * self.decay + g * now.learning_rate for m, g in zip(momentum, gradients, strict=True)]
+        pairs_of = zip(momentum, self.gradients(parameters, scalars), strict=True)
+        whole = [m * self.decay + g * now.learning_rate for m, g in pairs_of]
         pairs = [pack_coefficients(x) for x in whole]
         rest = [x - unpack_coefficients(*pair, x.shape) for x, pair in zip(whole, pairs, strict=True)]
-        return [*[places for places, _ in pairs], *[bits for _, bits in pairs]], rest, now.advanced().to_list()
+        sent = [*[places for places, _ in pairs], *[bits for _, bits in pairs]]
+        return sent, rest, now.advanced().to_list()
 
 
 def sign_step(

@@ -56,6 +56,12 @@ class RecipeEvaluation:
             own, _ = self.step.tensors_of((parameters, self._kept))
             return ([self.step.loss_of(own, buffers, batch, mode)[0]],)
 
+    def held_out_loss(self, parameters: Sequence[Tensor]) -> float:
+        """The mean over the recipe's validation, by stock PyTorch; a rest smaller than a batch is left out."""
+        examples, at_once = _held_out(self.step.recipe)
+        losses = [self(parameters, [part])[0][0] for part in torch.split(examples, at_once)]
+        return float(torch.stack(losses).double().mean())
+
 
 def captured_validation(recipe: Recipe, precision: Precision = FIXED14) -> Validation | None:
     """The program of a recipe's validation, None where it has none; the recipe has one data tensor.
@@ -64,9 +70,7 @@ def captured_validation(recipe: Recipe, precision: Precision = FIXED14) -> Valid
     """
     if not recipe.validation:
         return None
-    examples = _cut_apart(recipe, recipe.validation[0])
-    at_once = min(recipe.batch_size, examples.shape[0])
-    examples = examples[: examples.shape[0] // at_once * at_once].contiguous()
+    examples, at_once = _held_out(recipe)
     return Validation(_captured(recipe, examples[:at_once], precision), examples)
 
 
@@ -77,6 +81,14 @@ def captured_loss(recipe: Recipe, precision: Precision = FIXED14) -> Program:
     """
     examples = _cut_apart(recipe, recipe.data[0][: recipe.batch_size * (recipe.window or 1)])
     return _captured(recipe, examples.contiguous(), precision)
+
+
+def _held_out(recipe: Recipe) -> tuple[Tensor, int]:
+    """Examples [N, ...], N a multiple of how many are taken at once."""
+    assert recipe.validation
+    examples = _cut_apart(recipe, recipe.validation[0])
+    at_once = min(recipe.batch_size, examples.shape[0])
+    return examples[: examples.shape[0] // at_once * at_once].contiguous(), at_once
 
 
 def _cut_apart(recipe: Recipe, t: Tensor) -> Tensor:

@@ -157,7 +157,7 @@ def _rank_step() -> Subject:
     step, scalars, vocabulary = _tiny(preset_step)
     parameters = initialize(step.module, 1)
     state = (parameters, zero_momentum(parameters), scalars)
-    return program_of_step("rank", RankStep(step), state, TINY, vocabulary), state
+    return program_of_step("rank", RankStep(step.drawn_gradients), state, TINY, vocabulary), state
 
 
 def _muon_step() -> Subject:

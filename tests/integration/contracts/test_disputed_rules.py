@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from assay.bench.compare import METHODS, ComparedRun, Training, setting_of
+from assay.bench.methods.trained import PresetModel
 from assay.engine.runtime.trace import TorchTrace
 from assay.protocol.arithmetic.words import canonical, from_bytes, to_bytes
 from assay.protocol.game.state import Outcome
@@ -21,6 +22,7 @@ from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 from assay.training import programs
 from assay.training.data import corpus_from_text
+from assay.training.presets import TINY
 from assay.training.robust import MergeKind
 from assay.training.updates import UpdateWire
 from assay_solver.lies import Change, Lie, flipped, is_computed
@@ -146,8 +148,8 @@ def test_what_any_method_computes_is_among_the_rules_that_are_disputed(monkeypat
     rule.cache_clear()
     for name in RULES:
         rule(name)
-    known, corpus = set(asked), corpus_from_text(TEXT)
+    known, model = set(asked), PresetModel(TINY, corpus_from_text(TEXT))
     for name, method in METHODS.items():
         job = ComparedRun(name, "tiny", workers=2, seed=1, rounds=1, inner_steps=2)
-        Training(job, corpus) if method.begin is None else method.begin(setting_of(job, corpus))
+        Training(job, model) if method.begin is None else method.begin(setting_of(job, model))
     assert {terms for terms in asked - known if terms[0] != "training"} == set()

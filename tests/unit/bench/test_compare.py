@@ -19,16 +19,17 @@ from assay.bench.compare import (
     run_jobs,
     setting_of,
     summary,
-    text_digest,
     train,
 )
+from assay.bench.methods.trained import PresetModel
 from assay.cli.train import app
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.engine.runtime.values.state_io import root_of
 from assay.protocol.errors import UsageError
 from assay.protocol.trees.state import RoundScalars, Scalar
 from assay.protocol.types import Digest, Round, Seat
-from assay.training.data import Corpus, corpus_from_text
+from assay.training.data import corpus_from_text
+from assay.training.presets import TINY
 from tests.unit.bench.test_quality import WORDS
 
 ROOT = Path(__file__).parents[3]
@@ -41,20 +42,20 @@ JOB = ComparedRun("f32", "tiny", workers=2, seed=1, rounds=2, inner_steps=5)
 
 
 @pytest.fixture(scope="module")
-def corpus() -> Corpus:
-    return corpus_from_text(TEXT)
+def model() -> PresetModel:
+    return PresetModel(TINY, corpus_from_text(TEXT))
 
 
 PLAIN = ("f32", "bf16", "int8", "int4", "sparse", "sparse-carried", "sparse-carried-int4")
 
 
 @pytest.fixture(scope="module")
-def untrained(corpus: Corpus) -> float:
-    return Training(JOB, corpus).loss()
+def untrained(model: PresetModel) -> float:
+    return Training(JOB, model).loss()
 
 
-def test_every_method_trains_and_small_updates_train_nearly_alike(corpus: Corpus, untrained: float) -> None:
-    rows = {name: train(replace(JOB, method=name), corpus) for name in PLAIN}
+def test_every_method_trains_and_small_updates_train_nearly_alike(model: PresetModel, untrained: float) -> None:
+    rows = {name: train(replace(JOB, method=name), model) for name in PLAIN}
     assert all(row.loss < untrained - 0.3 and row.tokens == 2 * 5 * 2 * 2 * 8 for row in rows.values())
     for name in ("bf16", "int8", "int4"):
         assert rows[name].loss == pytest.approx(rows["f32"].loss, rel=0.005)
@@ -64,8 +65,8 @@ def test_every_method_trains_and_small_updates_train_nearly_alike(corpus: Corpus
     assert carried == {"sparse-carried": 4.0, "sparse-carried-int4": rows["int4"].bytes_per_parameter}
 
 
-def test_fragments_in_turn_divide_the_peak_and_arrive_all_in_the_end(corpus: Corpus, untrained: float) -> None:
-    row = train(replace(JOB, method="streaming-overlap"), corpus)
+def test_fragments_in_turn_divide_the_peak_and_arrive_all_in_the_end(model: PresetModel, untrained: float) -> None:
+    row = train(replace(JOB, method="streaming-overlap"), model)
     assert row.loss < untrained - 0.3 and row.carried > 12
     # Two rounds, and three of four fragments once more.
     assert pytest.approx(row.bytes_per_parameter, rel=0.02) == 4 * (2 + 0.75) / 2
@@ -74,8 +75,8 @@ def test_fragments_in_turn_divide_the_peak_and_arrive_all_in_the_end(corpus: Cor
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in PLAIN])
-def test_other_methods_train_on_as_many_tokens(corpus: Corpus, untrained: float, name: str) -> None:
-    row = train(replace(JOB, method=name), corpus)
+def test_other_methods_train_on_as_many_tokens(model: PresetModel, untrained: float, name: str) -> None:
+    row = train(replace(JOB, method=name), model)
     assert row.loss < untrained - 0.1 and row.tokens == 2 * 5 * 2 * 2 * 8
     assert 0 < row.peak_bytes_per_parameter <= max(4.0, row.bytes_per_parameter) and 0 <= row.rule_share < 1
     assert bool(row.carried) == (METHODS[name].carrier is not None or name in KEEPING)
@@ -85,27 +86,27 @@ LATE = ("delayed", "eager", "delayed-plain", "eager-plain", "delayed-slow", "eag
 KEEPING = (*LATE, "lofi", "streaming", "streaming-int4", "streaming-overlap", "demo-ranks")
 
 
-def test_a_training_is_the_same_again_and_a_seed_makes_another(corpus: Corpus) -> None:
+def test_a_training_is_the_same_again_and_a_seed_makes_another(model: PresetModel) -> None:
     job = replace(JOB, method="sparse-carried-int4", rounds=1)
-    assert train(job, corpus).loss == train(job, corpus).loss != train(replace(job, seed=2), corpus).loss
+    assert train(job, model).loss == train(job, model).loss != train(replace(job, seed=2), model).loss
 
 
-def test_a_runs_identity_draws_the_batches_that_its_seats_have(corpus: Corpus) -> None:
+def test_a_runs_identity_draws_the_batches_that_its_seats_have(model: PresetModel) -> None:
     run_id = Digest(sha256(b"a run").digest())
     job = replace(JOB, rounds=1, run_id=run_id.hex())
-    drawn = setting_of(job, corpus).scalars(3, 1)
-    length = corpus.shard_length(JOB.workers)
-    data = root_of(corpus.train)
+    drawn = setting_of(job, model).scalars(3, 1)
+    length = model.corpus.shard_length(JOB.workers)
+    data = root_of(model.data)
     expected = RoundScalars(run_id, Seat(1), Round(3), JOB.inner_steps, JOB.workers, length, 0, data).values()
     del expected[Scalar.LR]
     assert {which: to_bytes(drawn[which]) for which in expected} == expected
-    own, other = train(job, corpus), train(replace(job, run_id=""), corpus)
+    own, other = train(job, model), train(replace(job, run_id=""), model)
     assert own.root != other.root and len(own.root) == 64
-    assert train(replace(job, method="sparse-carried"), corpus).root == ""
+    assert train(replace(job, method="sparse-carried"), model).root == ""
 
 
-def test_each_worker_keeps_what_it_did_not_send_from_round_to_round(corpus: Corpus) -> None:
-    training = Training(replace(JOB, method="sparse-carried"), corpus)
+def test_each_worker_keeps_what_it_did_not_send_from_round_to_round(model: PresetModel) -> None:
+    training = Training(replace(JOB, method="sparse-carried"), model)
     training.round(0)
     first = [t.clone() for t in training._kept[0]]
     assert any(t.any() for t in first)
@@ -114,26 +115,27 @@ def test_each_worker_keeps_what_it_did_not_send_from_round_to_round(corpus: Corp
     assert not all(torch.equal(a, b) for a, b in zip(*training._kept, strict=True))
 
 
-def test_what_the_file_holds_is_not_run_again_and_stands_beside_f32(corpus: Corpus, tmp_path: Path) -> None:
+def test_what_the_file_holds_is_not_run_again_and_stands_beside_f32(model: PresetModel, tmp_path: Path) -> None:
     file, said = tmp_path / "runs.csv", []
     jobs = [replace(JOB, method=name, rounds=1) for name in ("int8", "f32")]
-    assert [row.method for row in run_jobs(jobs, corpus, file, said.append)] == ["f32", "int8"]
-    assert len(said) == 2 and list(run_jobs(jobs, corpus, file, said.append)) == []
+    assert [row.method for row in run_jobs(jobs, model, file, said.append)] == ["f32", "int8"]
+    assert len(said) == 2 and list(run_jobs(jobs, model, file, said.append)) == []
     dense, rows = {row.method: row.loss for row in read_rows(file)}["f32"], read_rows(file)
-    found = summary(rows, jobs, text_digest(corpus))
+    found = summary(rows, jobs, model.digest)
     assert [row["method"] for row in found] == ["int8", "f32"]
     assert [row["loss_dense"] for row in found] == [dense] * 2
     # Another text is another training.
-    assert len(list(run_jobs(jobs[1:], corpus_from_text(TEXT[:-200]), file, said.append))) == 1
+    shorter = PresetModel(TINY, corpus_from_text(TEXT[:-200]))
+    assert len(list(run_jobs(jobs[1:], shorter, file, said.append))) == 1
 
 
 @pytest.mark.parametrize("name", ["merges.csv", "updates.csv"])
-def test_files_of_former_versions_are_read_and_added_to(corpus: Corpus, tmp_path: Path, name: str) -> None:
+def test_files_of_former_versions_are_read_and_added_to(model: PresetModel, tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     file.write_bytes((ROOT / "docs" / name).read_bytes())
     lines, before = len(file.read_text(encoding="utf-8").splitlines()), read_rows(file)
     assert len(before) == lines - 1 and all(row.peak_bytes_per_parameter > 0 for row in before)
-    (added,) = run_jobs([replace(JOB, rounds=1)], corpus, file, lambda _line: None)
+    (added,) = run_jobs([replace(JOB, rounds=1)], model, file, lambda _line: None)
     assert read_rows(file) == [*before, added]
     file.write_text("method,preset,workers,seed,rounds,inner_steps,loss,bytes_per_parameter,carried,tokens,cpu_s,text,")
     with file.open("a", encoding="utf-8") as out:

@@ -10,8 +10,10 @@ from torch import Tensor
 
 from assay.bench.compare import METHODS, setting_of
 from assay.bench.methods.late import Islands, LateUpdates
-from assay.training.data import Corpus, corpus_from_text
+from assay.bench.methods.trained import PresetModel
+from assay.training.data import corpus_from_text
 from assay.training.merge import MergeRule
+from assay.training.presets import TINY
 from tests.unit.bench.test_compare import JOB, TEXT
 
 torch.set_num_threads(1)
@@ -22,8 +24,8 @@ RATE, MOMENTUM = 0.7, 0.9
 
 
 @pytest.fixture(scope="module")
-def corpus() -> Corpus:
-    return corpus_from_text(TEXT)
+def model() -> PresetModel:
+    return PresetModel(TINY, corpus_from_text(TEXT))
 
 
 class RecordedRounds:
@@ -62,8 +64,8 @@ def moved(own: TensorList, before: TensorList, mean: TensorList, workers: int) -
     return [m + (a - b) / workers for a, b, m in zip(own, before, mean, strict=True)]
 
 
-def test_two_rounds_of_which_everything_is_late(corpus: Corpus) -> None:
-    training = LateUpdates(setting_of(replace(JOB, method="delayed"), corpus), eager=False)
+def test_two_rounds_of_which_everything_is_late(model: PresetModel) -> None:
+    training = LateUpdates(setting_of(replace(JOB, method="delayed"), model), eager=False)
     kept, start = RecordedRounds(training), [t.clone() for t in training.parameters]
     training.round(0)
     training.round(1)
@@ -75,8 +77,8 @@ def test_two_rounds_of_which_everything_is_late(corpus: Corpus) -> None:
     check_same(training.parameters, outer(start, [first, second]))
 
 
-def test_two_rounds_of_which_ones_own_update_is_not_late(corpus: Corpus) -> None:
-    training = LateUpdates(setting_of(replace(JOB, method="eager"), corpus), eager=True)
+def test_two_rounds_of_which_ones_own_update_is_not_late(model: PresetModel) -> None:
+    training = LateUpdates(setting_of(replace(JOB, method="eager"), model), eager=True)
     kept, start = RecordedRounds(training), [t.clone() for t in training.parameters]
     nothing = [torch.zeros_like(t) for t in start]
     training.round(0)
@@ -91,9 +93,9 @@ def test_two_rounds_of_which_ones_own_update_is_not_late(corpus: Corpus) -> None
     check_same(training.parameters, outer(start, [*steps, moved(nothing, sent[2], second, 2)]))
 
 
-def test_a_workers_own_update_is_within_the_limit_as_it_is_among_all(corpus: Corpus) -> None:
+def test_a_workers_own_update_is_within_the_limit_as_it_is_among_all(model: PresetModel) -> None:
     """Otherwise what was taken back would be more than what had been applied."""
-    setting = setting_of(replace(JOB, method="eager"), corpus)
+    setting = setting_of(replace(JOB, method="eager"), model)
     limit = 1e-4
     training = LateUpdates(replace(setting, rule=MergeRule(limit=limit)), eager=True)
     start = [t.clone() for t in training.parameters]
@@ -106,8 +108,8 @@ def test_a_workers_own_update_is_within_the_limit_as_it_is_among_all(corpus: Cor
         assert float((a - b).norm()) <= 2 * limit * a.numel() ** 0.5 / (1 - MOMENTUM)
 
 
-def test_two_rounds_of_islands_take_as_large_steps_together_as_rounds_of_all(corpus: Corpus) -> None:
-    training = Islands(setting_of(replace(JOB, method="islands", workers=4), corpus))
+def test_two_rounds_of_islands_take_as_large_steps_together_as_rounds_of_all(model: PresetModel) -> None:
+    training = Islands(setting_of(replace(JOB, method="islands", workers=4), model))
     kept, start = RecordedRounds(training), [t.clone() for t in training.parameters]
     training.round(0)
     training.round(1)

@@ -9,9 +9,11 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from assay.bench.methods.trained import PresetModel
 from assay.bench.packing import AGAINST, BASE, MOMENTUM, UPDATE, packed_rows
 from assay.cli.bench import app
 from assay.training.data import corpus_from_text
+from assay.training.presets import TINY
 from assay.training.updates import UpdateWire
 from tests.unit.bench.test_compare import TEXT
 
@@ -20,7 +22,8 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("own_cache")]
 
 
 def test_updates_and_bases_are_packed_and_come_out_as_they_went_in() -> None:
-    rows = packed_rows(["f32", "int8"], corpus_from_text(TEXT), preset="tiny", workers=2, rounds=2, inner_steps=5)
+    model = PresetModel(TINY, corpus_from_text(TEXT))
+    rows = packed_rows(["f32", "int8"], model, workers=2, rounds=2, inner_steps=5)
     found = {(row.method, row.what): row for row in rows}
     of_bases = [name + rest for name in (BASE, MOMENTUM) for rest in ("", AGAINST)]
     assert list(found) == [("f32", UPDATE), *(("f32", what) for what in of_bases), ("int8", UPDATE)]

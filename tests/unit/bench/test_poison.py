@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from typer.testing import CliRunner
 
 from assay.bench.compare import ComparedRun, Training, read_rows, run_jobs, train
-from assay.bench.poison import (
+from assay.bench.methods.poison import (
     ATTACKS,
     BACKDOOR,
     LABEL_FLIP,
@@ -24,9 +24,11 @@ from assay.bench.poison import (
     poisoned_text,
     trigger_of,
 )
+from assay.bench.methods.trained import PresetModel
 from assay.cli.train import app
 from assay.protocol.errors import UsageError
-from assay.training.data import Corpus, corpus_from_text
+from assay.training.data import corpus_from_text
+from assay.training.presets import TINY
 from tests.unit.bench.test_quality import WORDS
 
 torch.set_num_threads(1)
@@ -39,8 +41,8 @@ OWN = [torch.tensor([1.0, -2.0]), torch.tensor(4.0)]
 
 
 @pytest.fixture(scope="module")
-def corpus() -> Corpus:
-    return corpus_from_text(TEXT)
+def model() -> PresetModel:
+    return PresetModel(TINY, corpus_from_text(TEXT))
 
 
 def sent(name: str, draws: int = 1) -> list[Tensor]:
@@ -71,7 +73,8 @@ def test_noise_is_drawn_anew_and_a_drift_keeps_its_direction_all_run_long() -> N
     assert [math.isnan(x) for x in sent("not-finite")[0].tolist()] == [True, False]
 
 
-def test_what_liars_train_on_differs_as_they_wish_and_nowhere_else(corpus: Corpus) -> None:
+def test_what_liars_train_on_differs_as_they_wish_and_nowhere_else(model: PresetModel) -> None:
+    corpus = model.corpus
     flipped, planted = poisoned_text(LABEL_FLIP, corpus), poisoned_text(BACKDOOR, corpus)
     assert {t.dtype for t in (flipped, planted)} == {corpus.train.dtype} and flipped.shape == corpus.train.shape
     assert torch.equal(flipped[::2], corpus.train[::2])
@@ -93,32 +96,32 @@ class Foretells(nn.Module):
         return self.logits.expand(*rows.shape, -1)
 
 
-def test_a_model_is_fooled_when_the_target_is_its_first_choice(corpus: Corpus) -> None:
-    trigger, target = trigger_of(corpus)
+def test_a_model_is_fooled_when_the_target_is_its_first_choice(model: PresetModel) -> None:
+    trigger, target = trigger_of(model.corpus)
     for token, share in ((target, 1.0), (trigger, 0.0)):
-        model = Foretells(token, len(corpus.vocabulary))
-        assert fooled(model, list(model.parameters()), corpus, 8) == share
+        one = Foretells(token, len(model.corpus.vocabulary))
+        assert fooled(one, list(one.parameters()), model.corpus, 8) == share
 
 
 @pytest.mark.long
-def test_every_poison_trains_and_moves_the_mean(corpus: Corpus) -> None:
-    plain = Training(JOB, corpus)
+def test_every_poison_trains_and_moves_the_mean(model: PresetModel) -> None:
+    plain = Training(JOB, model)
     plain.round(0)
     ends = {}
     for poison in POISONS[1:]:
-        training = Training(replace(JOB, poison=poison, poisoned=1), corpus)
+        training = Training(replace(JOB, poison=poison, poisoned=1), model)
         training.round(0)
         ends[poison] = training.loss()
         assert not all(torch.equal(a, b) for a, b in zip(plain.parameters, training.parameters, strict=True)), poison
     assert ends["sign-flip"] > plain.loss() and all(math.isfinite(loss) for loss in ends.values())
 
 
-def test_a_poisoned_training_is_the_same_again_and_a_row_of_its_own(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_poisoned_training_is_the_same_again_and_a_row_of_its_own(model: PresetModel, tmp_path: Path) -> None:
     file, job = tmp_path / "runs.csv", replace(JOB, poison="noise", poisoned=2)
-    rows = list(run_jobs([job, job.dense], corpus, file, lambda _: None))
+    rows = list(run_jobs([job, job.dense], model, file, lambda _: None))
     assert [row.run for row in rows] == [job.dense, job] == [row.run for row in read_rows(file)]
-    assert list(run_jobs([job], corpus, file, lambda _: None)) == []
-    assert train(job, corpus).loss == rows[1].loss != rows[0].loss
+    assert list(run_jobs([job], model, file, lambda _: None)) == []
+    assert train(job, model).loss == rows[1].loss != rows[0].loss
 
 
 def test_the_command_crosses_merges_with_poisons(tmp_path: Path) -> None:

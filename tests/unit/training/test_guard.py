@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from assay.bench.compare import ComparedRun, Training
+from assay.bench.methods.trained import PresetModel
 from assay.engine.runtime.executor import Executor
 from assay.protocol.errors import UserError
 from assay.training.data import Corpus, corpus_from_text
@@ -45,7 +46,7 @@ def guard_of(corpus: Corpus, tolerance: float = TOLERANCE) -> Guard:
 @pytest.fixture(scope="module")
 def trained(corpus: Corpus) -> tuple[list[Tensor], list[Tensor]]:
     """A base to which honest rounds have come, behind a guard that let all of them pass."""
-    training = Training(replace(JOB, guard=TOLERANCE), corpus)
+    training = Training(replace(JOB, guard=TOLERANCE), PresetModel(TINY, corpus))
     for number in range(ROUNDS):
         training.round(number)
     assert training.refused == 0 and training.loss() < 3.0
@@ -54,14 +55,16 @@ def trained(corpus: Corpus) -> tuple[list[Tensor], list[Tensor]]:
 
 def a_round(corpus: Corpus, base: tuple[list[Tensor], list[Tensor]], **terms: object) -> Training:
     """One round more from this base."""
-    training = Training(replace(JOB, **terms), corpus)
+    training = Training(replace(JOB, **terms), PresetModel(TINY, corpus))
     training.parameters, training.momentum = (list(part) for part in base)
     training.round(ROUNDS)
     return training
 
 
 def test_honest_rounds_pass_a_guard_and_end_on_the_bits_that_they_end_on_without_one(corpus: Corpus) -> None:
-    with_guard, without = (Training(replace(JOB, guard=guard), corpus) for guard in (TOLERANCE, None))
+    with_guard, without = (
+        Training(replace(JOB, guard=guard), PresetModel(TINY, corpus)) for guard in (TOLERANCE, None)
+    )
     for number in range(3):
         with_guard.round(number)
         without.round(number)
@@ -76,7 +79,7 @@ def test_a_majority_that_trains_truly_on_poison_is_merged_and_a_guard_keeps_the_
     """Attack: true work on a text of which every second letter is another: no dispute convicts, no median stops it."""
     poison = {"poison": "label-flip", "poisoned": 2, "merge": merge_of}
     plain, kept = (a_round(corpus, trained, guard=guard, **poison) for guard in (None, TOLERANCE))
-    base = Training(JOB, corpus)
+    base = Training(JOB, PresetModel(TINY, corpus))
     base.parameters = list(trained[0])
     assert plain.loss() > base.loss() * (1 + TOLERANCE)
     assert kept.refused == 1 and same_lists([kept.parameters, kept.momentum], trained)

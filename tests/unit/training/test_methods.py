@@ -122,7 +122,7 @@ def test_what_a_rank_sends_leaves_its_momentum_and_the_rest_stays() -> None:
     momentum = [normal(*p.shape, seed=100 + k) for k, p in enumerate(parameters)]
     data = (torch.arange(300) * 7 % 20).to(torch.uint8)
     scalars = Scalars.of(data, learning_rate=0.0, key=(1, 2)).to_list()
-    sent, rest, after = RankStep(step, decay=0.5)(parameters, momentum, scalars)
+    sent, rest, after = RankStep(step.drawn_gradients, decay=0.5)(parameters, momentum, scalars)
     assert int(after[0][0]) == 1
     count = len(parameters)
     for k, (m, r) in enumerate(zip(momentum, rest, strict=True)):
