@@ -2,8 +2,9 @@
 
 One SQLite file in a folder that one process has at a time, and one thread that writes it. What was asked for is done
 when its row is synced; those that ask while the disk is at work share the next sync. Nothing is ever compacted, since
-there is one row a payer and token. What is charged before its answer's cost is known is unsettled until then; a start
-gives back what it finds of that, and reads nothing else. Never restore an old copy of the file: a gateway that lost it
+there is one row a payer and token. What is charged before its answer's cost is known is unsettled until then: where the
+disk does not take a settlement, it is tried again until it does; a start gives back what it finds unsettled, and reads
+nothing else. Never restore an old copy of the file: a gateway that lost it
 begins with none, and what the chain says was redeemed is then where each payer begins. Source:
 docs/adr/0063-vouchers.md.
 """
@@ -83,15 +84,19 @@ class Accepted:
     is_repeat: bool
 
 
+AGAIN_S: Final = 5.0
+"""Seconds until what the disk did not take, and must, is tried again; sooner where something else is asked."""
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class _AskedWork:
-    """Something to be done with the rows, and who waits for it."""
+    """Something to be done with the rows, and who waits for it. `lasts`: it is tried again until it is done."""
 
     work: Callable[[], Any]
     told: Future[Any]
+    lasts: bool = False
 
 
 class KeptVouchers:
@@ -120,6 +125,7 @@ class KeptVouchers:
             raise
         sync_folder(folder)
         self._asked = SimpleQueue[_AskedWork | None]()
+        self._late: list[_AskedWork] = []
         self._is_closed, self._closing = False, threading.Lock()
         self._thread = threading.Thread(target=self._run, name="vouchers", daemon=True)
         self._thread.start()
@@ -154,9 +160,9 @@ class KeptVouchers:
 
     def settle(self, voucher: Voucher, cost: Wei) -> Future[Wei]:
         """What an answer cost in the end, never above what was charged; done once that is on disk, with what its
-        payer has spent in all. Harmless when repeated. Raises VouchersNotKept, by the future.
+        payer has spent in all. Harmless when repeated. Raises VouchersNotKept, by the future; it is done later then.
         """
-        return self._ask(lambda: self._settled(voucher, cost))
+        return self._ask(lambda: self._settled(voucher, cost), lasts=True)
 
     def spent(self, token: Address, payer: Address) -> tuple[Wei, Wei] | None:
         """What a payer has spent, and its highest voucher; None if none was accepted. Waits for what was asked before.
@@ -183,7 +189,7 @@ class KeptVouchers:
 
     # --- from any thread
 
-    def _ask(self, work: Callable[[], T]) -> Future[T]:
+    def _ask(self, work: Callable[[], T], *, lasts: bool = False) -> Future[T]:
         told = Future[T]()
         # From now on nobody can take it back: what was charged must be settled, whoever has hung up.
         told.set_running_or_notify_cancel()
@@ -191,7 +197,7 @@ class KeptVouchers:
             if self._is_closed:
                 told.set_exception(VouchersNotKept(f"{self.path} is closed."))
             else:
-                self._asked.put(_AskedWork(work, told))
+                self._asked.put(_AskedWork(work, told, lasts))
         return told
 
     # --- in the thread
@@ -199,15 +205,11 @@ class KeptVouchers:
     def _run(self) -> None:
         """Does what is asked, all that waits at once, until the end."""
         group: list[_AskedWork] = []
+        is_open = True
         try:
-            while (asked := self._asked.get()) is not None:
-                group = [asked]
-                with suppress(Empty):
-                    while (asked := self._asked.get_nowait()) is not None:
-                        group.append(asked)
+            while is_open:
+                group, is_open = self._waited_for()
                 self._do(group)
-                if asked is None:
-                    break
         finally:
             # However it ended: nobody waits for a thread that is gone.
             with self._closing:
@@ -221,6 +223,16 @@ class KeptVouchers:
                     one.told.set_exception(VouchersNotKept(f"{self.path} is closed."))
             with suppress(Exception):
                 self._base.close()
+
+    def _waited_for(self) -> tuple[list[_AskedWork], bool]:
+        """What is late and whatever waits, in this order; and whether more may come."""
+        late, self._late = self._late, []
+        found: list[_AskedWork | None] = []
+        with suppress(Empty):
+            found.append(self._asked.get(timeout=AGAIN_S if late else None))
+            while found[-1] is not None:
+                found.append(self._asked.get_nowait())
+        return [*late, *(one for one in found if one is not None)], None not in found
 
     def _do(self, group: list[_AskedWork]) -> None:
         """One sync for all of a group. Whoever's row is lost with the others' is told so."""
@@ -247,6 +259,8 @@ class KeptVouchers:
         """Nobody of the group was answered, and nothing of it is kept."""
         with suppress(Exception):
             self._base.execute("ROLLBACK")
+        # Otherwise its payer's credit stays taken until the next start, and the answer is the gateway's loss.
+        self._late += [_AskedWork(one.work, Future(), lasts=True) for one in group if one.lasts]
         for one in group:
             one.told.set_exception(VouchersNotKept(f"{self.path} cannot be written: {error}."))
 

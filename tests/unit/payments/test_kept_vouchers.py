@@ -19,6 +19,7 @@ import pytest
 from assay.protocol.errors import AssayError, RejectedError
 from assay.protocol.payments.voucher import PayerDeposit, VoucherDomain
 from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.vouchers import kept as vouchers_kept
 from assay_ledger.vouchers.kept import (
     FILE,
     KeptVouchers,
@@ -168,6 +169,46 @@ def test_a_full_disk_charges_nobody_of_those_that_waited_together(tmp_path: Path
     kept._base.execute("PRAGMA max_page_count = 100000")
     assert kept.accept(signed(199, 10), PRICE, request("a"), FULL).result().spent == 10
     kept.close()
+
+
+@pytest.mark.parametrize("ends_by", ["the clock", "another's voucher", "closing"])
+def test_a_settlement_that_the_disk_did_not_take_is_tried_again_until_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_by: str
+) -> None:
+    monkeypatch.setattr(vouchers_kept, "AGAIN_S", 0.05 if ends_by == "the clock" else 600.0)
+    kept = opened(tmp_path)
+    charged = signed(0, 10)
+    assert kept.accept(charged, PRICE, request("a"), FULL, is_most=True).result(20).spent == 10
+    held = HeldBase(kept, "UPDATE")
+    held.free.set()
+    with pytest.raises(VouchersNotKept, match="full"):
+        kept.settle(charged.voucher, Wei(3)).result(20)
+    if ends_by == "the clock":
+        limit = time.monotonic() + 10
+        while held._base.execute("SELECT count(*) FROM unsettled").fetchone()[0]:
+            assert time.monotonic() < limit, "not tried again"
+            time.sleep(0.01)
+    if ends_by == "another's voucher":
+        kept.accept(signed(1, 10), PRICE, request("b"), FULL).result(20)
+        assert kept.spent(TOKEN, payer(0).address) == (3, 10)
+    kept.close()
+    again = opened(tmp_path)
+    assert again.spent(TOKEN, payer(0).address) == (3, 10)
+    again.close()
+
+
+def test_a_disk_that_stays_full_takes_nothing_twice_and_a_start_gives_the_charge_back(tmp_path: Path) -> None:
+    kept = opened(tmp_path)
+    charged = signed(0, 10)
+    kept.accept(charged, PRICE, request("a"), FULL, is_most=True).result(20)
+    kept._base.execute("PRAGMA query_only = 1")
+    for _ in range(3):
+        with pytest.raises(VouchersNotKept):
+            kept.settle(charged.voucher, Wei(3)).result(20)
+    kept.close()
+    again = opened(tmp_path)
+    assert again.spent(TOKEN, payer(0).address) == (0, 10)
+    again.close()
 
 
 class HeldBase:
