@@ -19,6 +19,7 @@ from torch import Tensor
 
 from assay.bench.methods.between_ranks import BetweenRanks
 from assay.bench.methods.late import Islands, LateUpdates
+from assay.bench.methods.merging import GroupedMerge, PlainMerge
 from assay.bench.methods.poison import ATTACKS, NO_POISON, SeenRound
 from assay.bench.methods.setting import MeteredProgram, MethodSetting, MethodTraining, bytes_of
 from assay.bench.methods.streaming import LoFi, Streaming
@@ -32,7 +33,7 @@ from assay.protocol.program.program import Program
 from assay.protocol.types import Digest
 from assay.training.merge import MergeRule, usual_limit
 from assay.training.outer import zero_momentum
-from assay.training.programs import carried_update_program, merge_program, update_program
+from assay.training.programs import carried_update_program, update_program
 from assay.training.robust import MergeKind
 from assay.training.sparse import DECAY
 from assay.training.updates import UpdateWire, zero_update
@@ -96,6 +97,8 @@ class ComparedRun:
     model: a preset's name, or a recipe's. merge: a MergeKind's value. poison: one of `poison.POISONS`. poisoned: how
     many of the workers, the first, do that. run_id: of a run whose batches it trains on, 64 hex digits; drawn by the
     seed where it is empty. guard: the share by which a merge may raise the loss on held-out text; None: no guard.
+    group_size: workers whose updates are summed before all sums are merged, as above 64 seats; 0: all at once. sums: as
+    what sums travel.
     """
 
     method: str
@@ -109,6 +112,8 @@ class ComparedRun:
     poisoned: int = 0
     run_id: str = ""
     guard: float | None = None
+    group_size: int = 0
+    sums: str = UpdateWire.F32.value
 
     @property
     def dense(self) -> ComparedRun:
@@ -141,6 +146,8 @@ class ComparedRow:
     poisoned: int
     run_id: str
     guard: float | None
+    group_size: int
+    sums: str
     loss: float
     fooled: float
     bytes_per_parameter: float
@@ -172,8 +179,8 @@ class Training:
         self.parameters = setting.start()
         self.momentum = zero_momentum(self.parameters)
         self._update = MeteredProgram(self._update_program(method))
-        merge = merge_program(self.parameters, setting.workers, setting.rule, method.wire, setting.guard)
-        self._merge, self.refused = MeteredProgram(merge), 0
+        self._merge = (GroupedMerge if setting.group_size else PlainMerge)(setting, self.parameters)
+        self.refused = 0
         self.newest: list[Tensor] = []
         carrier = method.carrier
         self._kept = [] if carrier is None else [zero_update(self.parameters, carrier)] * setting.workers
@@ -205,8 +212,8 @@ class Training:
             sent.append(made[0])
             if self._kept:
                 self._kept[k] = made[1]
-        self.newest, mask = sent[-1], torch.ones(self.setting.workers)
-        made = self._merge([self.parameters, self.momentum, *sent, [mask]])
+        self.newest = sent[-1]
+        made = self._merge(self.parameters, self.momentum, sent)
         self.refused += all(torch.equal(p, q) for p, q in zip(self.parameters, made[0], strict=True))
         self.parameters, self.momentum = made
         self.sent += self.peak
@@ -249,18 +256,18 @@ def setting_of(job: ComparedRun, model: TrainedModel) -> MethodSetting:
     run_id = Digest(bytes.fromhex(job.run_id)) if job.run_id else None
     guard = None if job.guard is None else model.guard(job.guard)
     sizes = job.workers, job.seed, job.rounds, job.inner_steps
-    return MethodSetting(model, *sizes, method.wire, rule, run_id, guard)
+    return MethodSetting(model, *sizes, method.wire, rule, run_id, guard, job.group_size, UpdateWire(job.sums))
 
 
 def check_job(job: ComparedRun, model: TrainedModel) -> None:
     """Whether this method is for what is asked. Raises UsageError (UnpoisonedMethod, MethodNotForRecipe)."""
     method = METHODS[job.method]
-    is_plain = job.merge == MergeKind.MEAN.value and job.guard is None
+    is_plain = job.merge == MergeKind.MEAN.value and job.guard is None and not job.group_size
     if method.begin is not None and (job.poisoned or not is_plain):
         raise UsageError(
             f"{job.method} is not made of a run's rounds: it is compared with the mean, and nobody poisoned.",
             code="UnpoisonedMethod",
-            remedy="Leave --merge, --guard and --poison out, or name a method that they are for.",
+            remedy="Leave --merge, --guard, --group-size and --poison out, or name a method that they are for.",
         )
     if model.statistics and not is_a_runs(job.method):
         raise UsageError(
@@ -351,6 +358,7 @@ def _older(row: Mapping[str, str]) -> dict[str, str]:
     peak = row["bytes_per_parameter"]
     plain = {"merge": MergeKind.MEAN.value, "poison": NO_POISON, "poisoned": "0", "fooled": "0"}
     # The column of the model had the name of what alone was trained then.
+    plain |= {"group_size": "0", "sums": UpdateWire.F32.value}
     plain |= {"model": row.get("preset", ""), "run_id": "", "root": "", "guard": "", "refused": "0"}
     return plain | {"peak_bytes_per_parameter": peak, "rule_share": ""}
 

@@ -34,6 +34,9 @@ def plan(
     update: Annotated[
         str, typer.Option("--update", help="How updates travel, as docs/updates.md names it, or sparse-carried.")
     ] = "int8",
+    sums: Annotated[
+        str, typer.Option("--sums", help="How sums of groups travel, above 64 seats: f32, bf16, int8 or int4.")
+    ] = "f32",
     audit: Annotated[float, typer.Option("--audit", help="p: expected replays of a commitment.")] = 0.10,
     reaudit: Annotated[float, typer.Option("--reaudit", help="q: expected replays of an attestation.")] = 0.20,
     chain: Annotated[str, typer.Option("--chain", help="local, l1, op or arbitrum.")] = "l1",
@@ -63,6 +66,7 @@ def plan(
             inner_steps=inner_steps,
             batch=batch,
             update=update,
+            sums=sums,
             audit=audit,
             reaudit=reaudit,
             chain=chain,

@@ -83,6 +83,10 @@ def post(
             "bucketed-clip."
         ),
     ] = "mean",
+    sums: Annotated[
+        str,
+        typer.Option(help="How sums of groups travel, above 64 seats: f32, bf16, int8 or int4."),
+    ] = "f32",
     guard: Annotated[
         float | None,
         typer.Option(
@@ -191,6 +195,7 @@ def post(
         tier=tier,
         update=update,
         merge=merge,
+        sums=sums,
         guard=guard,
         rounds=rounds,
         seats=seats,

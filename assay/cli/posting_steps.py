@@ -51,6 +51,7 @@ class PostWanted(GovernanceWanted):
     tier: str | None = None
     update: str = "f32"
     merge: str = "mean"
+    sums: str = "f32"
     guard: float | None = None
     rounds: int = 20
     seats: int = 8
@@ -85,8 +86,9 @@ class PostWanted(GovernanceWanted):
 
     @property
     def merge_words(self) -> str:
-        """The merge and its guard, for people."""
-        return self.merge if self.guard is None else f"{self.merge}, guard {self.guard:g}"
+        """The merge, how sums of groups travel, and the guard, for people."""
+        sums = "" if self.sums == "f32" else f", sums {self.sums}"
+        return f"{self.merge}{sums}" if self.guard is None else f"{self.merge}{sums}, guard {self.guard:g}"
 
     @property
     def drawn_by(self) -> str:
@@ -345,25 +347,19 @@ def _words(wanted: PostWanted, start: StartValues | None) -> SponsorWords:
 
 
 def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = None) -> PreparedRounds:
-    """What the run starts from. Raises UserError (UnknownCarrier, UnknownMerge), and what `load_start` and capture
-    raise.
+    """What the run starts from. Raises UserError (UnknownCarrier, UnknownMerge, UnknownSums, SumsOfNoGroups), and what
+    `load_start` and capture raise.
     """
     from assay.programs.capture import tier_of
     from assay.programs.factory import load_recipe
-    from assay.sponsor.preparing import prepare_recipe_rounds, prepare_rounds
+    from assay.sponsor.preparing import check_sums, group_size_of, prepare_recipe_rounds, prepare_rounds
     from assay.training import data as texts
     from assay.training.presets import preset as preset_of
     from assay.training.robust import merge_kind
-    from assay.training.updates import UpdateWire
+    from assay.training.updates import sum_wire, update_wire
 
-    carriers = {wire.value: wire for wire in UpdateWire}
-    if wanted.update not in carriers:
-        raise UserError(
-            f"Updates do not travel as {wanted.update!r}.",
-            code="UnknownCarrier",
-            remedy=f"Choose one of: {', '.join(carriers)}.",
-        )
-    wire, kind = carriers[wanted.update], merge_kind(wanted.merge)
+    wire, sums, kind = update_wire(wanted.update), sum_wire(wanted.sums), merge_kind(wanted.merge)
+    check_sums(sums, group_size_of(wanted.seats, wanted.group_size))
     four = f"step, update ({wanted.update}), merge of {wanted.seats} seats ({wanted.merge_words}), witnessed step"
     if start is not None:
         momentum = ", with its outer momentum" if start.momentum else ""
@@ -373,7 +369,7 @@ def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = 
         text = texts.pydoc_text() if wanted.data is None else texts.read_text(wanted.data)
         talk.print(f"capturing the programs of preset {chosen.name}: {four}")
         with progress(CAPTURING):
-            rules: dict[str, Any] = {"wire": wire, "kind": kind, "guard": wanted.guard}
+            rules: dict[str, Any] = {"wire": wire, "kind": kind, "guard": wanted.guard, "sums": sums}
             return prepare_rounds(chosen, text, wanted.seats, group_size=wanted.group_size, start=start, **rules)
     tier = wanted.tier or DEFAULT_TIER
     tier_of(tier)
@@ -390,6 +386,7 @@ def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = 
             group_size=wanted.group_size,
             start=start,
             kind=kind,
+            sums=sums,
         )
     for line in found.mapped:
         talk.print(f"of what it starts from: {line}", markup=False)

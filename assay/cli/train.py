@@ -50,6 +50,13 @@ def compare(
         float | None,
         typer.Option("--guard", metavar="SHARE", min=0.0, help="As `assay run post --guard`; f32 beside it has none."),
     ] = None,
+    group_size: Annotated[
+        int,
+        typer.Option(
+            "--group-size", min=0, help="Workers of a group, whose updates are summed before all sums are; 0."
+        ),
+    ] = 0,
+    sums: Annotated[str, typer.Option("--sums", help="How sums of groups travel: f32, bf16, int8 or int4.")] = "f32",
     poison: Annotated[
         str, typer.Option("--poison", metavar="NAMES", help="What poisoned workers do, with commas; none.")
     ] = "none",
@@ -117,6 +124,7 @@ def compare(
         {name: 0 if name == "none" else poisoned for name in _named("poison", poison, POISONS)},
         "" if run_id is None else _digest_of(run_id).hex(),
         guard,
+        (group_size, _sums(sums, group_size)),
     )
     for _ in run_jobs(jobs, model, out, talk.print):
         pass
@@ -132,6 +140,10 @@ def _print_rows(name: str, rows: list[dict[str, Any]]) -> None:
     first = rows[0]
     same: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
         "merge": ("merge {}", lambda row: str(row["merge"])),
+        "sums": (
+            "{}",
+            lambda row: f"groups of {row['group_size']}, {row['sums']}" if row["group_size"] else "one level",
+        ),
         "poison": ("poison {}", lambda row: f"{row['poisoned']} {row['poison']}" if row["poisoned"] else "none"),
         "workers": ("{} workers", lambda row: str(row["workers"])),
         "seed": ("seed {}", lambda row: str(row["seed"])),
@@ -187,16 +199,27 @@ def _jobs(
     poisons: dict[str, int],
     run_id: str,
     guard: float | None,
+    grouped: tuple[int, str],
 ) -> list[ComparedRun]:
-    """All of them, each cell's plain training among them; poisons: how many workers do each."""
+    """All of them, each cell's plain training among them; poisons: how many workers do each; grouped: size and sums."""
     from assay.bench.compare import ComparedRun
 
     wanted: list[ComparedRun] = []
     for count, seed, name, merge in product(workers, seeds, methods, merges):
         plain = ComparedRun(name, model, count, seed, rounds, inner_steps, merge, run_id=run_id, guard=guard)
+        plain = replace(plain, group_size=grouped[0], sums=grouped[1])
         runs = [replace(plain, poison=poison, poisoned=number) for poison, number in poisons.items()]
         wanted += [plain.dense, *runs]
     return list(dict.fromkeys(wanted))
+
+
+def _sums(name: str, group_size: int) -> str:
+    """How sums travel. Raises UserError: UnknownSums, SumsOfNoGroups."""
+    from assay.sponsor.preparing import check_sums
+    from assay.training.updates import sum_wire
+
+    check_sums(sum_wire(name), group_size)
+    return name
 
 
 def _digest_of(words: str) -> bytes:

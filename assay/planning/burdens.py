@@ -62,18 +62,18 @@ class RoleBurden:
 
 def burdens(x: PlanInputs, timing: RoundTiming) -> list[RoleBurden]:
     """Every role's, a round (an epoch for a ticket, beside its duties)."""
-    partial = BASE_BYTES * x.parameters
+    base = BASE_BYTES * x.parameters
     own, merging = gas_of("commit", "settle"), gas_of("hold", "seal", "open")
     fetched = x.group_size * x.upload
     shard = 4 * x.inner_steps * x.batch
-    duty = RoleBurden("auditor", "duty", 0.0, partial + shard, gas_of("attest", "settle a finding"))
+    duty = RoleBurden("auditor", "duty", 0.0, base + shard, gas_of("attest", "settle a finding"))
     ticket = RoleBurden("auditor", "ticket and epoch", 0.0, 0.0, gas_of("open a secret"))
     if x.is_one_level:
         return [RoleBurden("solver", "round", x.upload, fetched + shard, own + merging), duty, ticket]
     return [
-        RoleBurden("solver", "round", x.upload, partial + shard, own),
-        RoleBurden("position of a group", "round", partial, fetched, merging),
-        RoleBurden("position of the generation", "round", partial, x.groups * partial, gas_of("seal", "open")),
+        RoleBurden("solver", "round", x.upload, base + shard, own),
+        RoleBurden("position of a group", "round", x.sum_bytes, fetched, merging),
+        RoleBurden("position of the generation", "round", base, x.groups * x.sum_bytes, gas_of("seal", "open")),
         duty,
         ticket,
     ]
@@ -100,7 +100,7 @@ def multiplier_parts(x: PlanInputs) -> dict[str, float]:
     positions = x.solvers if x.is_one_level else x.groups * GROUP_POSITIONS
     merged = positions * x.group_size * x.upload
     if not x.is_one_level:
-        merged += (TOP_POSITIONS * x.groups + x.solvers) * BASE_BYTES * x.parameters
+        merged += TOP_POSITIONS * x.groups * x.sum_bytes + x.solvers * BASE_BYTES * x.parameters
     return {
         "training": 1.0,
         "audits": x.witness * x.audit / (1 - x.reaudit),

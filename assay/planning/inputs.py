@@ -41,6 +41,9 @@ UPDATE_RULES: Final = {
 """Of large models (docs/updates.md). sparse-carried: with error feedback, whose memory must be public to be replayed;
 no run can be posted with it yet."""
 
+SUM_RULES: Final = ("f32", "bf16", "int8", "int4")
+"""What sums of groups may travel as."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChainCosts:
@@ -88,6 +91,8 @@ class PlanInputs:
     positions: float | None = None
     """Bits a second of a merging position, up and down, where they have faster links than others."""
     update: str = "int8"
+    sums: str = "f32"
+    """As what sums of groups travel, above 64 seats."""
     audit: float = 0.10
     """p."""
     reaudit: float = 0.20
@@ -133,7 +138,8 @@ class PlanInputs:
                 code="PlanImpossible",
                 remedy="Give rates as fractions, as 0.1.",
             )
-        for what, name, known in (("update", self.update, UPDATE_RULES), ("chain", self.chain, CHAINS)):
+        choices = (("update", self.update, UPDATE_RULES), ("sum", self.sums, SUM_RULES), ("chain", self.chain, CHAINS))
+        for what, name, known in choices:
             if name not in known:
                 raise UsageError(f"{name!r} is no {what}.", code="ChoiceUnknown", remedy=f"One of {', '.join(known)}.")
 
@@ -178,3 +184,8 @@ class PlanInputs:
     def upload(self) -> float:
         """Bytes that a solver publishes a round."""
         return self.parameters * (self.rule.bytes_per_parameter + self.rule.carried)
+
+    @property
+    def sum_bytes(self) -> float:
+        """Bytes of the sum of a group."""
+        return self.parameters * UPDATE_RULES[self.sums].bytes_per_parameter

@@ -8,7 +8,7 @@ from assay.planning.inputs import PlanInputs
 from assay.protocol.economics.round_time import SEED_SECONDS, goodput, least_epoch, unsettled_rounds
 
 BASE_BYTES = 4
-"""A parameter of a base or of a partial sum, f32."""
+"""A parameter of a base, f32."""
 BEACON_SECONDS = 3.0
 """Period of the beacon's rounds."""
 
@@ -45,13 +45,13 @@ def critical_path(x: PlanInputs, inclusion: float) -> CriticalPath:
     # The stores are as fast as the links.
     publish = x.upload / up + inclusion
     fetch = x.group_size * x.upload / position_down + inclusion
-    partial = BASE_BYTES * x.parameters
     seal_and_open = 2 * inclusion
     if x.is_one_level:
         return CriticalPath(publish, x.grace, fetch, seal_and_open, 0.0)
-    top = partial / position_up + x.groups * partial / position_down
+    top = x.sum_bytes / position_up + x.groups * x.sum_bytes / position_down
     wait = x.grace + BEACON_SECONDS + inclusion
-    return CriticalPath(publish, wait, fetch, top + 2 * seal_and_open, partial / position_up + partial / down)
+    base = BASE_BYTES * x.parameters
+    return CriticalPath(publish, wait, fetch, top + 2 * seal_and_open, base / position_up + base / down)
 
 
 @dataclass(frozen=True, slots=True)

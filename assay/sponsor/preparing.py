@@ -70,12 +70,13 @@ def prepare_rounds(
     start: StartValues | None = None,
     kind: MergeKind | None = None,
     guard: float | None = None,
+    sums: UpdateWire | None = None,
 ) -> PreparedRounds:
     """Captures a preset's programs for a text and a number of seats, and draws the first parameters unless given.
 
     wire: how updates travel, f32 unless given. kind: what a merge makes of them, the mean unless given. guard: the
     share by which a merge may raise the loss on held-out text; no guard unless given. group_size: as `group_size_of`.
-    start: what the run starts from.
+    sums: how sums of groups travel, f32 unless given. start: what the run starts from.
 
     Raises UserError (EmptyData, VocabularyTooLarge, BadGuard, and what `load_start` raises), NumericsError
     (CannotLower), RejectedError (NoWitness).
@@ -110,6 +111,7 @@ def prepare_rounds(
         momentum=momentum,
         kind=kind,
         guard=None if guard is None else preset_guard(preset, corpus, guard),
+        sums=sums,
     )
     return replace(made, mapped=mapped)
 
@@ -125,6 +127,7 @@ def prepare_recipe_rounds(
     group_size: int | None = None,
     start: StartValues | None = None,
     kind: MergeKind | None = None,
+    sums: UpdateWire | None = None,
 ) -> PreparedRounds:
     """Captures a model of one's own for a run in which a whole commitment is `inner_steps` steps.
 
@@ -168,6 +171,7 @@ def prepare_recipe_rounds(
         statistics=len(captured.carried),
         momentum=momentum,
         kind=kind,
+        sums=sums,
     )
     return replace(made, step_seconds=seconds, mapped=() if fitted is None else fitted.mapped)
 
@@ -215,6 +219,16 @@ def group_size_of(seats: int, wanted: int | None = None) -> int:
             remedy="Leave --group-size out, or give one that fits.",
         )
     return size
+
+
+def check_sums(sums: UpdateWire, group_size: int) -> None:
+    """Whether there are groups whose sums travel so. Raises UserError (SumsOfNoGroups)."""
+    if sums.value != "f32" and not group_size:
+        raise UserError(
+            f"There are no groups, whose sums could travel as {sums.value}: a run of up to {ONE_LEVEL} seats has none.",
+            code="SumsOfNoGroups",
+            remedy="Leave --sums out, or give more seats (or, to compare, a --group-size).",
+        )
 
 
 # --- inside
@@ -266,12 +280,13 @@ def prepared_rounds(
     momentum: Sequence[Tensor] | None = None,
     kind: MergeKind | None = None,
     guard: Guard | None = None,
+    sums: UpdateWire | None = None,
 ) -> PreparedRounds:
     """What a run of any captured step starts from; state: its first lists. Raises as `prepare_rounds`.
 
     statistics: how many tensors at the end of the parameters are running statistics. momentum: the first outer
     momentum, laid out as the parameters; zeros unless given. kind: of a merge, the mean unless given. guard: behind
-    the merge.
+    the merge. sums: how sums of groups travel, f32 unless given.
     """
     from assay.engine.runtime.values.state_io import list_roots, root_of, to_lists_of_bytes
     from assay.protocol.trees.state import TrainingList
@@ -282,21 +297,23 @@ def prepared_rounds(
     from assay.training.state import SCALAR_NAMES, Scalars
     from assay.training.updates import UpdateWire, zero_update
 
-    wire = wire or UpdateWire.F32
+    wire, sums = wire or UpdateWire.F32, sums or UpdateWire.F32
     parameters, optimizer, slots = state
     scalars = Scalars.from_list(slots[: len(SCALAR_NAMES)])
     limit = usual_limit(inner_steps, float(scalars.learning_rate))
     rule = MergeRule(limit=limit, statistics=statistics, kind=kind or MergeKind.MEAN)
     size = group_size_of(seats, group_size)
+    check_sums(sums, size)
     if size:
-        merge_of_all = generation_program(parameters, -(-seats // size), rule, guard)
+        merge_of_all = generation_program(parameters, -(-seats // size), rule, guard, sums)
     else:
         merge_of_all = merge_program(parameters, seats, rule, wire, guard)
     plain = (program, update_program(parameters, wire, statistics=statistics), merge_of_all, witnessed_program(program))
-    programs = (*plain, partial_program(parameters, size, rule, wire)) if size else plain
+    programs = (*plain, partial_program(parameters, size, rule, wire, sums)) if size else plain
     roots = list_roots(state)
     zeros = zero_momentum(parameters)
-    still, absent = list_roots([zeros, zero_update(parameters, wire, statistics=statistics)])
+    nothing = [zero_update(parameters, one, statistics=statistics) for one in (wire, sums)]
+    still, absent, no_sum = list_roots([zeros, *nothing])
     step, update, merge, witness = (ProgramRef.of(p) for p in plain)
     genesis = Genesis(
         step=step,
@@ -311,8 +328,7 @@ def prepared_rounds(
         data_length=scalars.data.shape[0],
         group_size=size,
         partial_sum=ProgramRef.of(programs[-1]) if size else NO_PROGRAM,
-        # A sum is laid out as the momentum is.
-        zero_partial=still if size else ZERO,
+        zero_partial=no_sum if size else ZERO,
         learning_rate=int.from_bytes(to_lists_of_bytes([[scalars.learning_rate]])[0][0], "little"),
     )
     first = tuple(parameters), tuple(optimizer)

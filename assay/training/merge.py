@@ -3,7 +3,8 @@
 Nothing in a merge trusts an update: what is not finite is zero, and each of its tensors is scaled down to a largest
 norm, so that one seat moves the mean by no more than its share. In place of the mean a merge may take what most updates
 agree on (`robust`), which liars within their norm do not lead far. Up to 64 seats are merged at once (`merge`); more in
-two levels (`partial`, then `merge_partials`), each a program and a claim of its own.
+two levels (`partial`, then `merge_partials`), each a program and a claim of its own. A group's sum travels too, as
+f32 or rounded like an update.
 
 The last tensors of the parameters may be running statistics, which no gradient moves and no step is taken on: they go
 to the middle of where the seats' went (`statistics.middle`).
@@ -24,7 +25,7 @@ from assay.training.finite import INFINITE, finite
 from assay.training.guard import Guard, guarded
 from assay.training.robust import MergeKind, agreed
 from assay.training.statistics import middle, present
-from assay.training.updates import UpdateWire, received
+from assay.training.updates import UpdateWire, packed_sum, received
 
 OuterState = tuple[list[Tensor], list[Tensor]]
 """Parameters and outer momentum."""
@@ -85,8 +86,11 @@ def partial(
     rule: MergeRule,
     shapes: Sequence[Sequence[int]],
     wire: UpdateWire = UpdateWire.F32,
+    sums: UpdateWire = UpdateWire.F32,
 ) -> tuple[list[Tensor]]:
-    """The sum of one group's updates, f32, of parameters of these shapes; a seat not counted has the zero update.
+    """The sum of one group's updates, of parameters of these shapes; a seat not counted has the zero update.
+
+    sums: how it travels, of `SUM_WIRES`.
 
     Where the rule has another than the mean: that, times the number of seats whose update is not zero, so that it
     stands among sums. Statistics have the middle in it, of the seats whose update moves any of them: nothing says here
@@ -95,7 +99,8 @@ def partial(
     all_N = [received(update, wire, shapes, statistics=rule.statistics) for update in updates]
     moved_N = present([update[len(update) - rule.statistics :] for update in all_N])
     totals = _total(all_N, rule) if rule.kind is MergeKind.MEAN else _agreed_total(all_N, rule)
-    return ([*totals, *[middle(same, moved_N) for same in _statistics(all_N, rule)]],)
+    whole = [*totals, *[middle(same, moved_N) for same in _statistics(all_N, rule)]]
+    return (packed_sum(whole, sums, statistics=rule.statistics),)
 
 
 def merge_partials(
@@ -103,20 +108,23 @@ def merge_partials(
     momentum: Sequence[Tensor],
     *sums_and_weights: Sequence[Tensor],
     rule: MergeRule,
+    sums: UpdateWire = UpdateWire.F32,
     guard: Guard | None = None,
 ) -> OuterState:
-    """New parameters and outer momentum from G sums and a list holding the weights f32 [G].
+    """New parameters and outer momentum from G sums, as they travel, and a list holding the weights f32 [G].
 
     A weight is how many updates count in a group; 0, beside a sum of zeros, if its sum does not count. The contract
     knows the weights. Attack: a false sum over updates that nobody else holds cannot be refuted, so it is limited here
     to what true ones of so many updates reach, and says nothing of its own weight. In the statistics it has one voice
     of G.
     """
-    *sums, (weights_G,) = sums_and_weights
-    totals = [limited_sum(same, weights_G * rule.bound(same[0].shape)) for same in _trained(sums, rule)]
-    moves = [middle(same, weights_G > 0.0) for same in _statistics(sums, rule)]
+    *sent, (weights_G,) = sums_and_weights
+    shapes = [p.shape for p in parameters]
+    whole = [received(one, sums, shapes, statistics=rule.statistics) for one in sent]
+    totals = [limited_sum(same, weights_G * rule.bound(same[0].shape)) for same in _trained(whole, rule)]
+    moves = [middle(same, weights_G > 0.0) for same in _statistics(whole, rule)]
     made = _moved(parameters, momentum, [*totals, *moves], weights_G.sum(), rule)
-    return made if guard is None else guarded((parameters, momentum), made, sums, guard)
+    return made if guard is None else guarded((parameters, momentum), made, whole, guard)
 
 
 def limited_sum(parts: Sequence[Tensor], bounds: Tensor | float) -> Tensor:

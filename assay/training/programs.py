@@ -93,23 +93,34 @@ def merge_program(
 
 
 def partial_program(
-    parameters: Sequence[Tensor], seats: int, rule: MergeRule, wire: UpdateWire = UpdateWire.F32
+    parameters: Sequence[Tensor],
+    seats: int,
+    rule: MergeRule,
+    wire: UpdateWire = UpdateWire.F32,
+    sums: UpdateWire = UpdateWire.F32,
 ) -> Program:
-    """(update of each seat of a group) to (their sum)."""
+    """(update of each seat of a group) to (their sum, as sums travel)."""
     lists = [zero_update(parameters, wire, statistics=rule.statistics)] * seats
-    description = _shapes("partial", parameters, seats=seats, rule=asdict(rule), wire=wire.value)
+    description = _shapes("partial", parameters, seats=seats, rule=asdict(rule), wire=wire.value, sums=sums.value)
     shapes = [tuple(p.shape) for p in parameters]
-    return cached_program(description, lambda: _captured(partial, lists, rule=rule, shapes=shapes, wire=wire))
+    return cached_program(
+        description, lambda: _captured(partial, lists, rule=rule, shapes=shapes, wire=wire, sums=sums)
+    )
 
 
 def generation_program(
-    parameters: Sequence[Tensor], groups: int, rule: MergeRule, guard: Guard | None = None
+    parameters: Sequence[Tensor],
+    groups: int,
+    rule: MergeRule,
+    guard: Guard | None = None,
+    sums: UpdateWire = UpdateWire.F32,
 ) -> Program:
-    """(parameters, outer momentum, sum of each group, weights) to (parameters, outer momentum)."""
-    zeros = zero_momentum(parameters)
-    lists = [zeros, zeros, *[zeros] * groups, [torch.zeros(groups)]]
-    description = _shapes("generation", parameters, groups=groups, rule=asdict(rule)) | _guarded(guard)
-    return cached_program(description, lambda: _captured(merge_partials, lists, rule=rule, guard=guard))
+    """(parameters, outer momentum, sum of each group as it travels, weights) to (parameters, outer momentum)."""
+    zeros, absent = zero_momentum(parameters), zero_update(parameters, sums, statistics=rule.statistics)
+    lists = [zeros, zeros, *[absent] * groups, [torch.zeros(groups)]]
+    description = _shapes("generation", parameters, groups=groups, rule=asdict(rule), sums=sums.value)
+    description |= _guarded(guard)
+    return cached_program(description, lambda: _captured(merge_partials, lists, rule=rule, sums=sums, guard=guard))
 
 
 def program_of_lists(kind: str, function: GraphFunction, lists: Sequence[Sequence[Tensor]], **terms: object) -> Program:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from assay.engine import ops
+from assay.protocol.errors import UserError
 from assay.training.cocktail import base_key, pack_cocktail, unpack_cocktail, zero_cocktail
 from assay.training.finite import INFINITE, finite
 from assay.training.low_rank import pack_low_rank, unpack_low_rank, zero_low_rank
@@ -123,6 +124,13 @@ def packed_list(whole: Sequence[Tensor], wire: UpdateWire, base: Sequence[Tensor
     return [*[values for values, _ in pairs], *[scales for _, scales in pairs]]
 
 
+def packed_sum(whole: Sequence[Tensor], wire: UpdateWire, *, statistics: int = 0) -> list[Tensor]:
+    """A group's sum on one of `SUM_WIRES`, rounded as an update is."""
+    if wire is UpdateWire.F32:
+        return list(whole)
+    return COMPUTE_UPDATE[wire](whole, [torch.zeros_like(x) for x in whole], statistics=statistics)[0]
+
+
 def received(
     update: Sequence[Tensor], wire: UpdateWire, shapes: Sequence[Sequence[int]], *, statistics: int = 0
 ) -> list[Tensor]:
@@ -211,3 +219,28 @@ COMPUTE_UPDATE: Final = {
     UpdateWire.COCKTAIL: compute_update_cocktail,
 }
 """What a program of each wire was captured from."""
+
+SUM_WIRES: Final = (UpdateWire.F32, UpdateWire.BF16, UpdateWire.INT8, UpdateWire.INT4)
+"""What a group's sum may travel as: rules that keep every element. Of sums that others leave out, nothing is kept."""
+
+
+def update_wire(name: str) -> UpdateWire:
+    """The rule of this name. Raises UserError (UnknownCarrier)."""
+    if name not in {wire.value for wire in UpdateWire}:
+        raise _unknown("Updates", name, "UnknownCarrier", list(UpdateWire))
+    return UpdateWire(name)
+
+
+def sum_wire(name: str) -> UpdateWire:
+    """As what sums of groups travel by this name. Raises UserError (UnknownSums)."""
+    if name not in {wire.value for wire in SUM_WIRES}:
+        raise _unknown("Sums of groups", name, "UnknownSums", SUM_WIRES)
+    return UpdateWire(name)
+
+
+def _unknown(what: str, name: str, code: str, known: Sequence[UpdateWire]) -> UserError:
+    return UserError(
+        f"{what} do not travel as {name!r}.",
+        code=code,
+        remedy=f"Choose one of: {', '.join(wire.value for wire in known)}.",
+    )

@@ -54,7 +54,8 @@ class MethodTraining(Protocol):
 class MethodSetting:
     """A training's model and sizes.
 
-    run_id: of a run, whose seats' keys then draw the batches. guard: behind the merge.
+    run_id: of a run, whose seats' keys then draw the batches. guard: behind the merge. group_size, sums: of merges in
+    two levels, 0 for one.
     """
 
     model: TrainedModel
@@ -66,6 +67,8 @@ class MethodSetting:
     rule: MergeRule
     run_id: Digest | None = None
     guard: Guard | None = None
+    group_size: int = 0
+    sums: UpdateWire = UpdateWire.F32
 
     def scalars(self, number: int, worker: int, done: int = 0) -> list[Tensor]:
         """Of a worker's state in a round, so many steps into it: shards turn, keys differ."""

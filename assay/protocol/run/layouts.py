@@ -43,7 +43,7 @@ def check_round_layouts(
 def round_layout_faults(
     step: Program, update: Program, merge: Program, training: RoundStart, partial: Program | None = None
 ) -> Iterator[str]:
-    """Everything that does not fit, in words. An update may travel in any layout, which the merge has to read."""
+    """Everything that does not fit, in words. Updates and sums may travel in any layout, which the next has to read."""
     yield from _step_faults(step, training)
     if (parameters := _parameters(step)) is None:
         return
@@ -54,11 +54,13 @@ def round_layout_faults(
         return
     merged, what = training.seats, returned[0]
     if partial is not None:
-        # A sum is laid out as the parameters are, in f32: the merge adds it to them.
         yield from _side("partial sum", "reads", layout(partial, partial.input_nodes), returned * training.group_size)
-        yield from _side("partial sum", "returns", layout(partial, partial.output_nodes), (parameters,))
-        merged, what = -(-training.seats // training.group_size), parameters
-        if training.zero_partial != zero_root(parameters):
+        sums = layout(partial, partial.output_nodes)
+        if len(sums) != 1:
+            yield f"the partial sum program returns {len(sums)} lists, not 1"
+            return
+        merged, what = -(-training.seats // training.group_size), sums[0]
+        if training.zero_partial != zero_root(what):
             yield "zeroPartial is not the root of a sum of zeros"
     wanted = (parameters, parameters, *[what] * merged, (TensorSpec(DType.F32, (merged,)),))
     yield from _side("merge", "reads", layout(merge, merge.input_nodes), wanted)

@@ -318,7 +318,8 @@ class ActorLoop(ABC, Generic[V, A]):
         # Blocks are not mined in the second that their sender thinks of: once too early is how a window begins.
         level = logging.DEBUG if times == 1 and error.code in TOO_EARLY else logging.INFO
         _LOG.log(level, "%s: %s: %s", self.role, describe(action), error.message, extra={"code": error.code})
-        wait = min(2**times, 64)
+        # What only time makes right is asked again at each block, however often it was: windows last a few blocks.
+        wait = 2 if error.code in TOO_EARLY else min(2**times, 64)
         parked = _Parked(times, head=head.number + wait // 2, clock=self._clock() + BLOCK_S * (wait // 2))
         # Several contracts have a TooEarly of two times; the later one is when it is no longer so.
         named = [v for v in error.details.values() if isinstance(v, int)] if error.code == "TooEarly" else []

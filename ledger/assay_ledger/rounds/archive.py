@@ -273,8 +273,8 @@ class Archive:
             raise StateMismatch(f"A merge of round {round_} is not what its X is made of.", round=round_)
         if is_group(node):
             return Computation(self.partial, tuple(self._group_updates(view, round_, group_of(node))), 1)
-        counted, specs = nodes.counted_groups(view, round_), self.specs(TrainingList.PARAMETERS)
-        absent = tuple(spec.zeros() for spec in specs)
+        counted = nodes.counted_groups(view, round_)
+        absent = tuple(spec.zeros() for spec in self.sum_specs)
         sums = [self.fetch_sum(view, round_, g, compute) if g in counted else absent for g in range(rules.groups)]
         weights = to_bytes(DType.F32, [f32.from_int(weight) for weight in nodes.weights(view, round_)])
         return Computation(self.merge, (*base, *sums, (weights,)), 1)

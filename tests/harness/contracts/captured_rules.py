@@ -38,7 +38,7 @@ from assay.training.robust import MergeKind
 from assay.training.sparse import DECAY
 from assay.training.state import Scalars, TensorLists
 from assay.training.step import TrainingStep, preset_step
-from assay.training.updates import COMPUTE_UPDATE, UpdateWire, zero_update
+from assay.training.updates import COMPUTE_UPDATE, SUM_WIRES, UpdateWire, packed_sum, zero_update
 
 Subject = tuple[Program, TensorLists]
 """A program and the tensors of its X."""
@@ -73,11 +73,11 @@ def _merged(wire: UpdateWire) -> Subject:
     return merge_program(start, 3, rule, wire), (start, layer(7), *_updates(wire, 3), [torch.tensor([1.0, 0.0, 1.0])])
 
 
-def _summed(wire: UpdateWire) -> Subject:
-    """The sum of a group of three seats, of which one sent nothing."""
+def _summed(wire: UpdateWire, sums: UpdateWire = UpdateWire.F32) -> Subject:
+    """The sum of a group of three seats, of which one sent nothing; and as what it travels."""
     start, (first, second) = layer(1), _updates(wire, 2)
     lists = (first, zero_update(start, wire), second)
-    return partial_program(start, 3, MergeRule(limit=LIMIT), wire), lists
+    return partial_program(start, 3, MergeRule(limit=LIMIT), wire, sums), lists
 
 
 def _robust(kind: MergeKind) -> Subject:
@@ -94,11 +94,12 @@ def _robust_sum(kind: MergeKind) -> Subject:
     return partial_program(start, 5, rule), tuple(sent)
 
 
-def _generation() -> Subject:
-    """The merge of three groups' sums, of which the second does not count."""
+def _generation(wire: UpdateWire = UpdateWire.F32) -> Subject:
+    """The merge of three groups' sums on a wire, of which the second does not count."""
     start, rule = layer(1), MergeRule(limit=LIMIT)
-    sums = [layer(2), zero_update(start, UpdateWire.F32), layer(3)]
-    return generation_program(start, 3, rule), (start, layer(8), *sums, [torch.tensor([4.0, 0.0, 3.0])])
+    sums = [packed_sum(layer(2), wire), zero_update(start, wire), packed_sum(layer(3), wire)]
+    program = generation_program(start, 3, rule, sums=wire)
+    return program, (start, layer(8), *sums, [torch.tensor([4.0, 0.0, 3.0])])
 
 
 def _guarded(name: str) -> Subject:
@@ -176,6 +177,8 @@ def _tiny(make: Callable[..., TrainingStep]) -> tuple[TrainingStep, list[Tensor]
 
 ROBUST = tuple(kind for kind in MergeKind if kind is not MergeKind.MEAN)
 
+ROUNDED = tuple(wire for wire in SUM_WIRES if wire is not UpdateWire.F32)
+
 UPDATES: dict[str, Callable[[], Subject]] = {f"{w.value} update": (lambda w=w: _sent(w)) for w in UpdateWire}
 MERGES: dict[str, Callable[[], Subject]] = {
     **{f"{wire.value} merge": (lambda wire=wire: _merged(wire)) for wire in UpdateWire},
@@ -185,6 +188,8 @@ MERGES: dict[str, Callable[[], Subject]] = {
 SUMS: dict[str, Callable[[], Subject]] = {
     **{f"{wire.value} sum": (lambda wire=wire: _summed(wire)) for wire in UpdateWire},
     **{f"{kind.value} of a group": (lambda kind=kind: _robust_sum(kind)) for kind in ROBUST},
+    **{f"sum as {wire.value}": (lambda wire=wire: _summed(UpdateWire.F32, wire)) for wire in ROUNDED},
+    **{f"merge of {wire.value} sums": (lambda wire=wire: _generation(wire)) for wire in ROUNDED},
     "merge of sums": _generation,
     "guarded merge of sums": lambda: _guarded("sums"),
 }

@@ -18,6 +18,7 @@ from assay.sponsor.charters import AuditRates, Committee, Pace
 from assay.sponsor.launching import stake_of
 from assay.sponsor.preparing import prepare_rounds
 from assay.training.presets import TINY
+from assay.training.updates import UpdateWire
 from assay_ledger.deployment.code import code_of
 from assay_ledger.rounds import nodes
 from assay_ledger.rounds.view import RunView
@@ -33,10 +34,10 @@ RATES = AuditRates(audit_ppm=10_000, reaudit_ppm=200_000, tickets=7)
 ROUNDS = 3
 
 
-def many_seats(stage: SharedChain, folder: Path) -> WholeRun:
+def many_seats(stage: SharedChain, folder: Path, sums: UpdateWire) -> WholeRun:
     """A run in four groups, with everybody in it."""
     text = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for n in range(200))
-    prepared = prepare_rounds(TINY, text, SEATS, group_size=GROUP)
+    prepared = prepare_rounds(TINY, text, SEATS, group_size=GROUP, sums=sums)
     made = new_whole_run(
         stage, folder, seats=SEATS, rounds=ROUNDS, pace=PACE, rates=RATES, prepared=prepared, committee=COMMITTEE
     )
@@ -64,8 +65,11 @@ def false_sums(view: RunView) -> list[int]:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_sixty_five_seats_are_merged_in_groups_and_a_false_sum_is_convicted(stage: SharedChain, tmp_path: Path) -> None:
-    made = many_seats(stage, tmp_path)
+@pytest.mark.parametrize("sums", [UpdateWire.F32, UpdateWire.INT8], ids=lambda wire: wire.value)
+def test_sixty_five_seats_are_merged_in_groups_and_a_false_sum_is_convicted(
+    stage: SharedChain, tmp_path: Path, sums: UpdateWire
+) -> None:
+    made = many_seats(stage, tmp_path, sums)
     assert code_of(made.run).status() == "release"
     view = made.settle(lambda v: bool(false_sums(v)) and len(v.state.final_at) > 2 * 5)
     for round_ in (Round(0), Round(1)):

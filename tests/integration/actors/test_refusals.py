@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
 
 from assay.cli.acting import TellsStanding
-from assay_ledger.agents.loop import BLOCK_S
+from assay.protocol.errors import RejectedError
+from assay_ledger.agents.loop import BLOCK_S, TOO_EARLY
 from assay_solver.actions import TakeSeat
 from assay_solver.agent import Solver
 from tests.harness.actors.whole_run import GAMES, new_whole_run
@@ -26,6 +30,22 @@ def test_a_refused_action_is_tried_again_by_the_clock_though_no_block_comes(stag
         clock.now += 0.02
     assert times == [1, 2, 3] and made.chain.head() == head
     assert poor._doing == "waiting", "nothing holds up those who move time"
+
+
+@pytest.mark.parametrize("code", sorted(TOO_EARLY))
+def test_what_is_too_early_is_asked_again_at_each_block_however_often_it_was(
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """A clock that leaps, or a block that is late, must not cost the few blocks that a window has left."""
+    made, clock = new_whole_run(stage, tmp_path), MovedClock()
+    ada = made.solver("ada", clock=clock)
+    monkeypatch.setattr(ada, "perform", refuses := Mock(side_effect=RejectedError("Not yet.", code=code)))
+    for times in range(1, 8):
+        assert ada.step() and not ada.step() and refuses.call_count == times
+        if times % 3:
+            clock.now += BLOCK_S
+        else:
+            made.chain.rpc("evm_mine")
 
 
 def test_an_actor_that_rests_says_once_why_the_run_stands_still(stage: SharedChain, tmp_path: Path) -> None:

@@ -251,6 +251,8 @@ def test_what_is_no_preset_or_chain_or_beacon_is_refused_by_name(desk: Desk) -> 
         (("--beacon", "chain", "--profile", "op"), "UnfitBeacon"),
         (("--beacon", "chain", "--profile", "arbitrum"), "UnfitBeacon"),
         (("--update", "fp4"), "UnknownCarrier"),
+        (("--sums", "sparse"), "UnknownSums"),
+        (("--sums", "int8", "--seats", "64"), "SumsOfNoGroups"),
         (("--merge", "krum"), "UnknownMerge"),
         (("--preset", "tiny", "--units", "3"), "UnitsDoNotDivide"),
     ):

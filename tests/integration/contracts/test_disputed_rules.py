@@ -24,7 +24,7 @@ from assay.training import programs
 from assay.training.data import corpus_from_text
 from assay.training.presets import TINY
 from assay.training.robust import MergeKind
-from assay.training.updates import UpdateWire
+from assay.training.updates import SUM_WIRES, UpdateWire
 from assay_solver.lies import Change, Lie, flipped, is_computed
 from tests.harness.contracts.battles import battle
 from tests.harness.contracts.captured_rules import RULES, SUMS, TEXT, rule
@@ -37,7 +37,7 @@ ARITY = 16
 TRIED = 12
 """Nodes of a family in which a lie is tried, the largest first: of some no single element reaches the end."""
 
-IN_THE_GATE = ("int4 update", "bf16 merge", "median of updates", "merge of sums")
+IN_THE_GATE = ("int4 update", "bf16 merge", "median of updates", "merge of sums", "sum as int8")
 
 
 def families_of(name: str) -> list[Family]:
@@ -128,10 +128,12 @@ def test_every_update_and_every_merge_is_among_the_rules_that_are_disputed() -> 
         assert {f"{wire.value} {what}" for what in ("update", "merge", "sum")} <= RULES.keys()
     for kind in MergeKind:
         assert kind is MergeKind.MEAN or {f"{kind.value} of updates", f"{kind.value} of a group"} <= RULES.keys()
+    for wire in SUM_WIRES[1:]:
+        assert {f"sum as {wire.value}", f"merge of {wire.value} sums"} <= RULES.keys()
     assert "merge of sums" in SUMS
 
 
-TERMS = ("kind", "wire", "carrier", "statistics")
+TERMS = ("kind", "wire", "sums", "carrier", "statistics")
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ from assay.bench.methods.trained import PresetModel
 from assay.cli.train import app
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.engine.runtime.values.state_io import root_of
-from assay.protocol.errors import UsageError
+from assay.protocol.errors import UserError
 from assay.protocol.trees.state import RoundScalars, Scalar
 from assay.protocol.types import Digest, Round, Seat
 from assay.training.data import corpus_from_text
@@ -105,6 +105,19 @@ def test_a_runs_identity_draws_the_batches_that_its_seats_have(model: PresetMode
     assert train(replace(job, method="sparse-carried"), model).root == ""
 
 
+def test_groups_merge_as_one_level_does_and_their_sums_may_be_rounded(model: PresetModel) -> None:
+    """Three workers in groups of two: one place is nobody's."""
+    job, merged = replace(JOB, workers=3, rounds=1), {}
+    for size, sums in ((0, "f32"), (2, "f32"), (2, "bf16"), (2, "int4")):
+        training = Training(replace(job, group_size=size, sums=sums), model)
+        training.round(0)
+        merged[size, sums] = torch.cat([p.flatten() for p in training.parameters])
+    start = torch.cat([p.flatten() for p in model.start(1, as_a_run=False)])
+    moved = float((merged[0, "f32"] - start).norm())
+    apart = {of: float((one - merged[0, "f32"]).norm()) / moved for of, one in merged.items()}
+    assert apart[2, "f32"] < 1e-5 < apart[2, "bf16"] < 0.01 < apart[2, "int4"] < 0.2
+
+
 def test_each_worker_keeps_what_it_did_not_send_from_round_to_round(model: PresetModel) -> None:
     training = Training(replace(JOB, method="sparse-carried"), model)
     training.round(0)
@@ -163,11 +176,14 @@ def test_the_command_gives_a_row_for_each_method(tmp_path: Path) -> None:
     [
         (["--method", "gossip"], "UnknownMethod"),
         (["--workers", "0,2"], "BadNumbers"),
+        (["--sums", "sparse", "--group-size", "2"], "UnknownSums"),
+        (["--sums", "int8"], "SumsOfNoGroups"),
+        (["--method", "eager", "--group-size", "2"], "UnpoisonedMethod"),
         (["--run-id", "0x12"], "BadRunId"),
         (["--run-id", "a run"], "BadRunId"),
     ],
-    ids=["method", "workers", "short", "words"],
+    ids=["method", "workers", "sums", "groups", "no-run", "short", "words"],
 )
 def test_what_is_no_method_or_number_is_said_before_anything_runs(words: list[str], code: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["compare", "--out", str(tmp_path / "r"), *words])
-    assert isinstance(result.exception, UsageError) and result.exception.code == code
+    assert isinstance(result.exception, UserError) and result.exception.code == code

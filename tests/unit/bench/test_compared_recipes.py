@@ -66,7 +66,7 @@ RUN = "ab" * 32
 def test_a_training_begins_as_a_run_of_the_recipe_does(model: RecipeModel, statistics: int, method: str) -> None:
     run = prepare_recipe_rounds(load_recipe(model.name), "own", 2, inner_steps=10, wire=UpdateWire(method))
     training = Training(replace(JOB, model=model.name, method=method, run_id=RUN, seed=7), model)
-    executors = [training._step, training._update._executor, training._merge._executor]
+    executors = [training._step, training._update._executor, training._merge._program._executor]
     assert [executor.program.root for executor in executors] == [program.root for program in run.programs[:3]]
     begun, genesis = list_roots([training.parameters, training._moments, training.momentum]), run.genesis
     assert list(begun) == [genesis.parameters, genesis.zero_optimizer, genesis.momentum]

@@ -106,6 +106,18 @@ def test_the_path_of_a_thousand_seats_by_hand() -> None:
     assert path.base == pytest.approx(320 + 32)
     fast = critical_path(replace(LARGE, positions=1e10), 12)
     assert fast.merge == pytest.approx(33 * 3.2 + 4 * 12)
+    rounded = critical_path(replace(LARGE, sums="int8"), 12)
+    assert rounded.merge == pytest.approx(80 + 8 * 32 + 4 * 12) and rounded.base == path.base
+
+
+def test_a_rounded_sum_is_fetched_by_each_position_of_the_generation_and_a_base_is_as_it_was() -> None:
+    whole, rounded = (
+        {f"{b.role}, {b.per}": b for b in burdens(x, time_round(x))} for x in (LARGE, replace(LARGE, sums="bf16"))
+    )
+    assert 2 * rounded["position of a group, round"].up == whole["position of a group, round"].up
+    assert 2 * rounded["position of the generation, round"].down == whole["position of the generation, round"].down
+    assert rounded["position of the generation, round"].up == whole["position of the generation, round"].up
+    assert rounded["solver, round"] == whole["solver, round"] and rounded["auditor, duty"] == whole["auditor, duty"]
 
 
 def test_the_multiplier_adds_audits_hashing_and_merging() -> None:
@@ -171,6 +183,7 @@ def _at_64(row: dict[str, int]) -> int:
         ({"audit": 1.5}, "PlanImpossible"),
         ({"reaudit": 1.0}, "PlanImpossible"),
         ({"update": "int7"}, "ChoiceUnknown"),
+        ({"sums": "sparse"}, "ChoiceUnknown"),
         ({"chain": "mainnet"}, "ChoiceUnknown"),
     ],
 )

@@ -7,16 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 
+from assay.engine.runtime.values.state_io import list_roots
+from assay.protocol.digests import ZERO
 from assay.protocol.program.nodes import Input, Output
 from assay.protocol.program.program import Program
 from assay.protocol.run.layouts import WrongLayout, check_round_layouts, round_layout_faults, zero_root
 from assay.protocol.trees.state import Scalar
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
+from assay.training import programs
+from assay.training.merge import MergeRule
+from assay.training.updates import SUM_WIRES, UpdateWire, zero_update
 from tests.harness.actors.programs import outer_program, update_program
 from tests.harness.programs import mlp_step
 from tests.harness.rounds.charters import RUN
+
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 STEP = mlp_step().program
 SPECS = [STEP.specs[k] for k in STEP.input_nodes[0]]
@@ -130,3 +138,37 @@ def test_what_does_not_fit_is_named(name: str) -> None:
 def test_everything_that_does_not_fit_is_named_at_once() -> None:
     parts = GOOD | {"update": update_program(OTHERS), "training": replace(TRAINING, zero_update=zero_root([]))}
     assert len(list(round_layout_faults(**parts))) == 3
+
+
+PARAMETERS = [torch.zeros(spec.dims) for spec in SPECS]
+RULE = MergeRule(limit=0.5)
+
+
+def in_groups(sums: UpdateWire, merged: UpdateWire | None = None) -> dict[str, Any]:
+    """Nine seats in three groups, whose sums travel so, and are merged as if they travelled so."""
+    zeros = zero_update(PARAMETERS, sums)
+    start = replace(TRAINING, seats=9, group_size=3, zero_partial=list_roots([zeros])[0])
+    return {
+        "step": STEP,
+        "update": programs.update_program(PARAMETERS),
+        "merge": programs.generation_program(PARAMETERS, 3, RULE, sums=merged or sums),
+        "training": start,
+        "partial": programs.partial_program(PARAMETERS, 3, RULE, sums=sums),
+    }
+
+
+@pytest.mark.parametrize("sums", SUM_WIRES, ids=lambda wire: wire.value)
+def test_sums_of_groups_may_travel_in_any_layout_that_the_merge_reads(sums: UpdateWire) -> None:
+    good = in_groups(sums)
+    check_round_layouts(**good)
+    other = in_groups(sums, UpdateWire.BF16 if sums is not UpdateWire.BF16 else UpdateWire.F32)
+    for change, words in (
+        ({"merge": other["merge"]}, "list 2 that the merge program reads"),
+        ({"training": replace(good["training"], zero_partial=ZERO)}, "zeroPartial is not the root"),
+        ({"training": replace(good["training"], group_size=2)}, "the partial sum program reads 3 lists, not 2"),
+        ({"training": replace(good["training"], seats=10)}, "the merge program reads 6 lists, not 7"),
+        ({"partial": other["merge"]}, "the partial sum program reads"),
+        ({"partial": replace(good["partial"], outputs=(1, good["partial"].outputs[0] - 1))}, "returns 2 lists, not 1"),
+    ):
+        with pytest.raises(WrongLayout, match=words):
+            check_round_layouts(**good | change)

@@ -57,13 +57,15 @@ def hostile_updates(seats: int) -> list[list[Tensor]]:
 
 
 @cache
-def executors(kind: str, count: int, wire: UpdateWire = UpdateWire.F32) -> tuple[Executor, Executor]:
+def executors(
+    kind: str, count: int, wire: UpdateWire = UpdateWire.F32, sums: UpdateWire = UpdateWire.F32
+) -> tuple[Executor, Executor]:
     """A program on stock torch and on native kernels."""
     shapes = random_list(0)
     program = {
         "merge": lambda: merge_program(shapes, count, RULE, wire),
-        "partial": lambda: partial_program(shapes, count, RULE, wire),
-        "generation": lambda: generation_program(shapes, count, RULE),
+        "partial": lambda: partial_program(shapes, count, RULE, wire, sums),
+        "generation": lambda: generation_program(shapes, count, RULE, sums=sums),
     }[kind]()
     return both_executors(program)
 
@@ -224,6 +226,45 @@ def test_two_levels_make_the_sum_that_one_level_makes() -> None:
     for executor in executors("generation", groups):
         assert same_lists(executor.run(lists), two)
         assert differing_nodes(executor.program, lists, executor.variant) == []
+
+
+@pytest.mark.parametrize(
+    ("wire", "error"), [(UpdateWire.BF16, 2.0**-8), (UpdateWire.INT8, 1 / 254), (UpdateWire.INT4, 1 / 14 + 2.0**-8)]
+)
+def test_rounded_sums_merge_to_what_whole_ones_do_within_a_step_of_each(wire: UpdateWire, error: float) -> None:
+    updates, included = updates_of(6, (0, 1, 2, 4)), [torch.tensor([3.0, 1.0])]
+    whole, rounded = (
+        [partial(*updates[k : k + 3], rule=RULE, shapes=SHAPES, sums=sums)[0] for k in (0, 3)]
+        for sums in (UpdateWire.F32, wire)
+    )
+    lists = [random_list(1), random_list(2), *rounded, included]
+    made = merge_partials(*lists, rule=RULE, sums=wire)
+    exact = merge_partials(*lists[:2], *whole, included, rule=RULE)
+    for before, got, *of_groups in zip(exact[1], made[1], *whole, strict=True):
+        largest = sum(float(one.abs().max()) for one in of_groups)
+        assert float((before - got).abs().max()) <= largest * error / 4
+    assert not same_lists(exact, made)
+    for executor in executors("partial", 3, sums=wire):
+        assert same_lists(executor.run(updates[:3]), [rounded[0]])
+    for executor in executors("generation", 2, sums=wire):
+        assert same_lists(executor.run(lists), made)
+
+
+@pytest.mark.parametrize("wire", [UpdateWire.BF16, UpdateWire.INT8, UpdateWire.INT4])
+def test_a_rounded_sum_is_distrusted_like_a_whole_one(wire: UpdateWire) -> None:
+    """Attack: scales that are not finite or huge, beside the largest numbers; a sum moves what its group may."""
+    zeros, start, weights = zero_update(random_list(0), UpdateWire.F32), random_list(1), [torch.tensor([4.0, 1.0])]
+    updates, nothing = updates_of(4, range(4)), zero_update(random_list(0), wire)
+    (honest,) = partial(*updates, rule=RULE, shapes=SHAPES, sums=wire)
+    calm = merge_partials(start, zeros, honest, nothing, weights, rule=RULE, sums=wire)
+    for word in (255, 127):
+        false = [torch.full_like(t.view(torch.uint8) if t.ndim else t[None].view(torch.uint8), word) for t in nothing]
+        hostile = [raw.view(t.dtype).reshape(t.shape) for raw, t in zip(false, nothing, strict=True)]
+        lists = [start, zeros, honest, hostile, weights]
+        hit = merge_partials(*lists, rule=RULE, sums=wire)
+        for a, b, shape in zip(calm[1], hit[1], SHAPES, strict=True):
+            assert float((a - b).norm()) <= RULE.bound(shape) / 5 * 1.00001
+        check_executors(executors("generation", 2, sums=wire), lists, hit)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e30, 1e10])
