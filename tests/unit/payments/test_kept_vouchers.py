@@ -197,7 +197,7 @@ def test_a_settlement_that_the_disk_did_not_take_is_tried_again_until_it_does(
     again.close()
 
 
-def test_a_disk_that_stays_full_takes_nothing_twice_and_a_start_gives_the_charge_back(tmp_path: Path) -> None:
+def test_on_a_disk_that_stays_full_nothing_is_taken_twice_and_a_start_gives_back(tmp_path: Path) -> None:
     kept = opened(tmp_path)
     charged = signed(0, 10)
     kept.accept(charged, PRICE, request("a"), FULL, is_most=True).result(20)

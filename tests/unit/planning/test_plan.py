@@ -110,7 +110,7 @@ def test_the_path_of_a_thousand_seats_by_hand() -> None:
     assert rounded.merge == pytest.approx(80 + 8 * 32 + 4 * 12) and rounded.base == path.base
 
 
-def test_a_rounded_sum_is_fetched_by_each_position_of_the_generation_and_a_base_is_as_it_was() -> None:
+def test_rounded_sums_are_less_to_fetch_for_the_positions_of_a_generation() -> None:
     whole, rounded = (
         {f"{b.role}, {b.per}": b for b in burdens(x, time_round(x))} for x in (LARGE, replace(LARGE, sums="bf16"))
     )
