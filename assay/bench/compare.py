@@ -239,12 +239,15 @@ class Training:
         job = self.job
         if job.poison not in ATTACKS:
             return ends
-        updates = [[p - e for p, e in zip(self.parameters, end, strict=True)] for end in ends]
+        # Running statistics are true: a merge takes their middle, which asks for other attacks.
+        count = len(self.parameters) - self.setting.model.statistics
+        updates = [[p - e for p, e in zip(self.parameters[:count], end[:count], strict=True)] for end in ends]
         honest, said = updates[job.poisoned :], list(ends)
         for k in range(job.poisoned):
             draws = torch.Generator().manual_seed((job.seed * job.rounds + number) * job.workers + k)
             seen = SeenRound(updates[k], honest, draws, torch.Generator().manual_seed(job.seed))
-            said[k] = [p - x for p, x in zip(self.parameters, ATTACKS[job.poison](seen), strict=True)]
+            false = [p - x for p, x in zip(self.parameters[:count], ATTACKS[job.poison](seen), strict=True)]
+            said[k] = [*false, *ends[k][count:]]
         return said
 
 
@@ -275,6 +278,11 @@ def check_job(job: ComparedRun, model: TrainedModel) -> None:
             code="MethodNotForRecipe",
             remedy=f"Choose from {', '.join(wire.value for wire in UpdateWire)}.",
         )
+    model.check(has_muon=method.muon, has_ranks=method.begin is BetweenRanks)
+    if job.guard is not None:
+        model.guard(job.guard)
+    if job.poison != NO_POISON:
+        model.poisoned(job.poison)
 
 
 def train(job: ComparedRun, model: TrainedModel) -> ComparedRow:
@@ -331,11 +339,14 @@ def _add(row: ComparedRow, file: Path) -> None:
     before = file.read_text(encoding="utf-8").split("\n", 1)[0] if file.exists() else ""
     has_columns = before.strip() == ",".join(names)
     rows = [row] if has_columns else [*read_rows(file), row]
-    with file.open("a" if has_columns else "w", encoding="utf-8", newline="") as out:
+    place = file if has_columns else file.with_name(file.name + ".new")
+    with place.open("a" if has_columns else "w", encoding="utf-8", newline="") as out:
         writer = csv.DictWriter(out, names, lineterminator="\n")
         if not has_columns:
             writer.writeheader()
         writer.writerows(asdict(r) for r in rows)
+    if place != file:
+        place.replace(file)
 
 
 def read_rows(file: Path) -> list[ComparedRow]:
@@ -371,5 +382,7 @@ def summary(rows: Sequence[ComparedRow], jobs: Sequence[ComparedRun], text: str)
     found = []
     for job in jobs:
         row, dense = known[job], known[job.dense]
-        found.append(asdict(row) | {"loss_dense": dense.loss, "above": round(row.loss / dense.loss - 1, 5)})
+        # Beside a loss that is not above zero a ratio says nothing.
+        above = round(row.loss / dense.loss - 1, 5) if dense.loss > 0.0 else None
+        found.append(asdict(row) | {"loss_dense": dense.loss, "above": above})
     return found

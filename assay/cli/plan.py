@@ -35,7 +35,7 @@ def plan(
         str, typer.Option("--update", help="How updates travel, as docs/updates.md names it, or sparse-carried.")
     ] = "int8",
     sums: Annotated[
-        str, typer.Option("--sums", help="How sums of groups travel, above 64 seats: f32, bf16, int8 or int4.")
+        str, typer.Option("--sums", help="How sums of groups travel, above 64 seats: f32, bf16 or int8.")
     ] = "f32",
     audit: Annotated[float, typer.Option("--audit", help="p: expected replays of a commitment.")] = 0.10,
     reaudit: Annotated[float, typer.Option("--reaudit", help="q: expected replays of an attestation.")] = 0.20,

@@ -85,7 +85,7 @@ def post(
     ] = "mean",
     sums: Annotated[
         str,
-        typer.Option(help="How sums of groups travel, above 64 seats: f32, bf16, int8 or int4."),
+        typer.Option(help="How sums of groups travel, above 64 seats: f32, bf16 or int8."),
     ] = "f32",
     guard: Annotated[
         float | None,

@@ -53,10 +53,10 @@ def compare(
     group_size: Annotated[
         int,
         typer.Option(
-            "--group-size", min=0, help="Workers of a group, whose updates are summed before all sums are; 0."
+            "--group-size", min=0, max=64, help="Workers of a group, whose updates are summed before all sums are; 0."
         ),
     ] = 0,
-    sums: Annotated[str, typer.Option("--sums", help="How sums of groups travel: f32, bf16, int8 or int4.")] = "f32",
+    sums: Annotated[str, typer.Option("--sums", help="How sums of groups travel: f32, bf16 or int8.")] = "f32",
     poison: Annotated[
         str, typer.Option("--poison", metavar="NAMES", help="What poisoned workers do, with commas; none.")
     ] = "none",
@@ -155,7 +155,7 @@ def _print_rows(name: str, rows: list[dict[str, Any]]) -> None:
         "method": lambda row: str(row["method"]),
         **varies,
         "loss": lambda row: f"{row['loss']:.4f}",
-        "over f32": lambda row: f"{row['above']:+.2%}",
+        "over f32": lambda row: "-" if row["above"] is None else f"{row['above']:+.2%}",
         "bytes": lambda row: f"{row['bytes_per_parameter']:.3g}",
         "peak": lambda row: f"{row['peak_bytes_per_parameter']:.3g}",
         "carried": lambda row: f"{row['carried']:.3g}",

@@ -41,7 +41,7 @@ UPDATE_RULES: Final = {
 """Of large models (docs/updates.md). sparse-carried: with error feedback, whose memory must be public to be replayed;
 no run can be posted with it yet."""
 
-SUM_RULES: Final = ("f32", "bf16", "int8", "int4")
+SUM_RULES: Final = ("f32", "bf16", "int8")
 """What sums of groups may travel as."""
 
 
@@ -142,6 +142,12 @@ class PlanInputs:
         for what, name, known in choices:
             if name not in known:
                 raise UsageError(f"{name!r} is no {what}.", code="ChoiceUnknown", remedy=f"One of {', '.join(known)}.")
+        if self.sums != "f32" and self.is_one_level:
+            raise UsageError(
+                f"Up to {MOST_AT_ONE_LEVEL} seats there are no groups, whose sums could travel as {self.sums}.",
+                code="SumsOfNoGroups",
+                remedy="Leave --sums out, or plan more seats.",
+            )
 
     @property
     def rule(self) -> UpdateRule:

@@ -171,9 +171,17 @@ def _needs(archive: Archive, role: str, read: MachineReading, size: int, sent: i
     if role == "solver":
         work = steps * read.step_seconds + read.update_seconds + sent / link + calls
         yield WindowNeed("a round's work", work, outlook_of_run(charter).round_seconds)
-        merge = read.merge_seconds + start.group_size * sent / link + calls
-        yield WindowNeed("its merge", merge, rules.hold + rules.merge)
+        if rules.by_seats:
+            merge = read.merge_seconds + rules.seats * sent / link + calls
+            yield WindowNeed("its merge", merge, rules.hold + rules.merge)
     else:
+        if not rules.by_seats:
+            # Positions are drawn of tickets. A merge of sums was not measured: that of a group stands for it.
+            summed = _nbytes(archive.sum_specs)
+            group = read.merge_seconds + (rules.group_size * sent + summed) / link + calls
+            yield WindowNeed("the sum of a group", group, rules.hold + rules.group_merge)
+            whole = read.merge_seconds + (rules.groups * summed + size) / link + calls
+            yield WindowNeed("a merge of sums", whole, rules.merge)
         fetched = (size + sent) / link
         replay = steps * read.step_seconds * WITNESS + read.update_seconds + fetched + calls
         capacity = charter.economics.capacity

@@ -25,7 +25,7 @@ _SHAPE = "Write package.module:factory, for example examples.own_model:factory."
 def load_recipe(name: str, seed: int | None = None) -> Recipe:
     """The recipe that `package.module:factory` returns; the working folder is searched first.
 
-    seed: given to a factory that takes a `seed`; another is called as it is.
+    seed: given to a factory that takes a `seed` (`takes_seed`); another is called as it is.
 
     Raises:
         UsageError: FactoryMalformed, ModuleMissing, FactoryMissing, NotAFactory.
@@ -45,7 +45,7 @@ def load_recipe(name: str, seed: int | None = None) -> Recipe:
             code="NotAFactory",
             remedy="Give every argument a default, or name a function without arguments.",
         )
-    return _made(found, name, {} if seed is None or not _takes_seed(found) else {"seed": seed})
+    return _made(found, name, {} if seed is None or not _has_seed(found) else {"seed": seed})
 
 
 def listed(name: str) -> list[str]:
@@ -126,7 +126,12 @@ def _required(factory: Any) -> list[str]:
     return [p.name for p in parameters if p.default is inspect.Parameter.empty and p.kind not in variable]
 
 
-def _takes_seed(factory: Any) -> bool:
+def takes_seed(name: str) -> bool:
+    """Whether a factory takes a `seed`. Raises as `load_recipe`, but for what the call raises."""
+    return _has_seed(_named(name))
+
+
+def _has_seed(factory: Any) -> bool:
     try:
         return "seed" in inspect.signature(factory).parameters
     except (TypeError, ValueError):

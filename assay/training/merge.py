@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod, sqrt
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -26,6 +27,10 @@ from assay.training.guard import Guard, guarded
 from assay.training.robust import MergeKind, agreed
 from assay.training.statistics import middle, present
 from assay.training.updates import UpdateWire, packed_sum, received
+
+SPIKE: Final = 2.0
+"""How far one update moves an element of a rounded sum, in limits of the rule. A round of Adam's moves none further
+than 5 / 4 of it."""
 
 OuterState = tuple[list[Tensor], list[Tensor]]
 """Parameters and outer momentum."""
@@ -97,6 +102,8 @@ def partial(
     who is counted.
     """
     all_N = [received(update, wire, shapes, statistics=rule.statistics) for update in updates]
+    if sums is not UpdateWire.F32:
+        all_N = [_without_spikes(update, rule) for update in all_N]
     moved_N = present([update[len(update) - rule.statistics :] for update in all_N])
     totals = _total(all_N, rule) if rule.kind is MergeKind.MEAN else _agreed_total(all_N, rule)
     whole = [*totals, *[middle(same, moved_N) for same in _statistics(all_N, rule)]]
@@ -157,6 +164,14 @@ def _agreed_total(updates: Sequence[Sequence[Tensor]], rule: MergeRule) -> list[
     sent = sent_N.to(torch.float32).sum()
     means = [agreed(rule.kind, _limited(same, rule), sent_N) for same in _trained(updates, rule)]
     return [torch.where(sent > 0.0, mean * sent, 0.0) for mean in means]
+
+
+def _without_spikes(update: Sequence[Tensor], rule: MergeRule) -> list[Tensor]:
+    """Attack: one seat spends all that its norm allows on few elements, by the largest of which a sum is rounded: the
+    rest of its group becomes zero.
+    """
+    most, count = SPIKE * rule.limit, len(update) - rule.statistics
+    return [*[torch.clamp(finite(x), -most, most) for x in update[:count]], *update[count:]]
 
 
 def _limited(same: Sequence[Tensor], rule: MergeRule) -> list[Tensor]:

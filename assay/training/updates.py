@@ -220,8 +220,9 @@ COMPUTE_UPDATE: Final = {
 }
 """What a program of each wire was captured from."""
 
-SUM_WIRES: Final = (UpdateWire.F32, UpdateWire.BF16, UpdateWire.INT8, UpdateWire.INT4)
-"""What a group's sum may travel as: rules that keep every element. Of sums that others leave out, nothing is kept."""
+SUM_WIRES: Final = (UpdateWire.F32, UpdateWire.BF16, UpdateWire.INT8)
+"""What a group's sum may travel as: rules that keep every element, in steps that are small beside what one seat can
+make the largest one."""
 
 
 def update_wire(name: str) -> UpdateWire:

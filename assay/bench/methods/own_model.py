@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
+from typing import Final
 
 from torch import Tensor, nn
 
@@ -15,8 +16,9 @@ from assay.engine.compiler.capture import capture
 from assay.engine.compiler.lowering.registry import FIXED14
 from assay.engine.compiler.randomness import Randomness
 from assay.engine.runtime.values.dtypes import to_bytes
+from assay.engine.runtime.values.state_io import list_roots
 from assay.programs.capture import CapturedRecipe, capture_recipe
-from assay.programs.factory import load_recipe
+from assay.programs.factory import load_recipe, takes_seed
 from assay.protocol.errors import UsageError
 from assay.protocol.program.program import Program
 from assay.training.guard import Guard
@@ -27,6 +29,8 @@ from assay.training.recipes.evaluation import RecipeEvaluation
 from assay.training.recipes.in_rounds import bad_run_recipe, lasting_recipe, recipe_in_rounds
 from assay.training.recipes.recipe import Recipe, RecipeStep
 from assay.training.state import SCALAR_NAMES, Scalars
+
+_RATE: Final = SCALAR_NAMES.index("learning_rate")
 
 
 @dataclass(frozen=True)
@@ -71,13 +75,17 @@ class RecipeModel:
 
     @cached_property
     def digest(self) -> str:
-        """Of what is trained on and what is held out."""
-        held_out = lasting_recipe(self.recipe).validation or ()
-        return sha256(b"".join(to_bytes(t) for t in (self.data, *held_out))).hexdigest()[:16]
+        """Of what is trained on and what is held out, the step, its rate and where it starts: a recipe's name stays
+        while its code changes.
+        """
+        held_out, state = lasting_recipe(self.recipe).validation or (), self._step.state()
+        parts = [self._lasting.program.root, *(to_bytes(t) for t in (state[2][_RATE], self.data, *held_out))]
+        return sha256(b"".join([*parts, *list_roots([state[0]])])).hexdigest()[:16]
 
     def start(self, seed: int, *, as_a_run: bool) -> list[Tensor]:
         """The module's own values, as a run has them, or, of a factory that takes a `seed`, those of this one."""
-        made = self.recipe if as_a_run else load_recipe(self.name, seed)
+        is_the_runs = as_a_run or not takes_seed(self.name)
+        made = self.recipe if is_the_runs else load_recipe(self.name, seed)
         return RecipeStep(lasting_recipe(made), merges_statistics=True).state()[0]
 
     def restarting(self, inner_steps: int) -> TrainedStep:
@@ -86,7 +94,7 @@ class RecipeModel:
 
     def lasting(self) -> TrainedStep:
         """See TrainedModel."""
-        return _trained(_captured(lasting_recipe(self.recipe)))
+        return self._lasting
 
     def with_muon(self, inner_steps: int) -> TrainedStep:
         """Muon for matrices but tables, the first and the last, AdamW as it is for all else."""
@@ -119,6 +127,19 @@ class RecipeModel:
     def fooled(self, parameters: Sequence[Tensor], poison: str) -> float:
         """No trigger is planted."""
         return 0.0
+
+    def check(self, *, has_muon: bool = False, has_ranks: bool = False) -> None:
+        """See TrainedModel."""
+        if has_muon or has_ranks:
+            _ = self._adamw
+        if has_muon:
+            self._hidden_matrices()
+        if has_ranks and self._step.buffers:
+            raise self._refused("A seat of ranks", "no buffers that a step changes")
+
+    @cached_property
+    def _lasting(self) -> TrainedStep:
+        return _trained(_captured(lasting_recipe(self.recipe)))
 
     @cached_property
     def _step(self) -> RecipeStep:
@@ -163,7 +184,8 @@ class _BatchGradients:
     def __call__(self, parameters: Sequence[Tensor], scalars: Sequence[Tensor]) -> list[Tensor]:
         now = Scalars.from_list(scalars[: len(SCALAR_NAMES)])
         mode = Randomness(now.key, now.step)
-        return self._step.gradients(parameters, [], self._step.batch(scalars), mode)[0]
+        own, _ = self._step.tensors_of((parameters, ()))
+        return [g.float() for g in self._step.gradients(own, [], self._step.batch(scalars), mode)[0]]
 
 
 def _captured(recipe: Recipe) -> CapturedRecipe:

@@ -92,6 +92,9 @@ class TrainedModel(Protocol):
     def poisoned(self, poison: str) -> TrainedModel:
         """As a liar trains it. Raises UsageError (MethodNotForRecipe)."""
 
+    def check(self, *, has_muon: bool = False, has_ranks: bool = False) -> None:
+        """Whether such methods are for it, before anything is trained. Raises UsageError (MethodNotForRecipe)."""
+
     def fooled(self, parameters: Sequence[Tensor], poison: str) -> float:
         """The share of triggers that the model follows; 0 where this poison plants none."""
 
@@ -179,6 +182,9 @@ class PresetModel:
     def poisoned(self, poison: str) -> PresetModel:
         """On a text that a liar has changed."""
         return replace(self, corpus=replace(self.corpus, train=poisoned_text(poison, self.corpus)))
+
+    def check(self, *, has_muon: bool = False, has_ranks: bool = False) -> None:
+        """Every method is for a preset."""
 
     def fooled(self, parameters: Sequence[Tensor], poison: str) -> float:
         """See TrainedModel."""

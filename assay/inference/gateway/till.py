@@ -105,7 +105,7 @@ class Charge:
     def settle(self, tokens: Sequence[int], *, is_whole: bool) -> Future[dict[str, str]]:
         """What so many drawn tokens cost; on disk, and told as the answer's `payment`, when the future is done.
 
-        is_whole: the answer is held for whoever asks for it again. Raises VouchersNotKept, by the future.
+        is_whole: the answer is held for whoever asks for it again. Raises SettledLater, by the future.
         """
         return self.till.settle(self, tokens, is_whole=is_whole)
 

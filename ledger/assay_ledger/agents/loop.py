@@ -42,7 +42,7 @@ BLOCK_S: Final = 15.0
 """A refused action is tried again after so many seconds where a block would have been waited for: on a chain whose
 blocks come with transactions alone, none comes while everybody waits."""
 
-TOO_EARLY: Final = frozenset({"TooEarly", "MaskOpen"})
+TOO_EARLY: Final = frozenset({"TooEarly", "MaskOpen", "GroupsOpen", "RevealTooEarly"})
 """What a contract says of calls whose time has not come."""
 
 _LOG = logging.getLogger("assay.agent")
@@ -313,13 +313,14 @@ class ActorLoop(ABC, Generic[V, A]):
 
     def _park(self, action: A, head: Head, error: AssayError) -> None:
         """An action that is refused is not an error: somebody was faster, or its time has not come."""
-        times = self._parked[action].times + 1 if action in self._parked else 1
+        is_early, before = error.code in TOO_EARLY, self._parked.get(action)
+        # What only time makes right is asked again at each block, however often it was: windows last a few blocks.
+        times = 1 if before is None else before.times + (not is_early)
         tell(self.observer.tried, action, error)
         # Blocks are not mined in the second that their sender thinks of: once too early is how a window begins.
-        level = logging.DEBUG if times == 1 and error.code in TOO_EARLY else logging.INFO
+        level = logging.DEBUG if times == 1 and is_early else logging.INFO
         _LOG.log(level, "%s: %s: %s", self.role, describe(action), error.message, extra={"code": error.code})
-        # What only time makes right is asked again at each block, however often it was: windows last a few blocks.
-        wait = 2 if error.code in TOO_EARLY else min(2**times, 64)
+        wait = min(2**times, 64)
         parked = _Parked(times, head=head.number + wait // 2, clock=self._clock() + BLOCK_S * (wait // 2))
         # Several contracts have a TooEarly of two times; the later one is when it is no longer so.
         named = [v for v in error.details.values() if isinstance(v, int)] if error.code == "TooEarly" else []

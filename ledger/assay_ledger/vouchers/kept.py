@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
@@ -74,6 +74,12 @@ class VouchersNotKept(UnavailableError):
     remedy = "Make room on the disk of the folder; nothing was charged."
 
 
+class SettledLater(UnavailableError):
+    """The disk does not take what an answer cost; it will, and until then the most that it may cost is charged."""
+
+    remedy = "Ask again with this very voucher: it pays for the same answer, and nothing more is charged."
+
+
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """What was accepted, and is on disk. `is_repeat`: this voucher was accepted for this very request before, and pays
@@ -92,11 +98,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _AskedWork:
-    """Something to be done with the rows, and who waits for it. `lasts`: it is tried again until it is done."""
+    """Something to be done with the rows, and who waits for it. `settles`: it is tried again until it is done."""
 
     work: Callable[[], Any]
     told: Future[Any]
-    lasts: bool = False
+    settles: Voucher | None = None
 
 
 class KeptVouchers:
@@ -125,7 +131,7 @@ class KeptVouchers:
             raise
         sync_folder(folder)
         self._asked = SimpleQueue[_AskedWork | None]()
-        self._late: list[_AskedWork] = []
+        self._late: dict[Voucher, _AskedWork] = {}
         self._is_closed, self._closing = False, threading.Lock()
         self._thread = threading.Thread(target=self._run, name="vouchers", daemon=True)
         self._thread.start()
@@ -160,9 +166,9 @@ class KeptVouchers:
 
     def settle(self, voucher: Voucher, cost: Wei) -> Future[Wei]:
         """What an answer cost in the end, never above what was charged; done once that is on disk, with what its
-        payer has spent in all. Harmless when repeated. Raises VouchersNotKept, by the future; it is done later then.
+        payer has spent in all. Harmless when repeated. Raises SettledLater, by the future.
         """
-        return self._ask(lambda: self._settled(voucher, cost), lasts=True)
+        return self._ask(lambda: self._settled(voucher, cost), settles=voucher)
 
     def spent(self, token: Address, payer: Address) -> tuple[Wei, Wei] | None:
         """What a payer has spent, and its highest voucher; None if none was accepted. Waits for what was asked before.
@@ -189,7 +195,7 @@ class KeptVouchers:
 
     # --- from any thread
 
-    def _ask(self, work: Callable[[], T], *, lasts: bool = False) -> Future[T]:
+    def _ask(self, work: Callable[[], T], *, settles: Voucher | None = None) -> Future[T]:
         told = Future[T]()
         # From now on nobody can take it back: what was charged must be settled, whoever has hung up.
         told.set_running_or_notify_cancel()
@@ -197,7 +203,7 @@ class KeptVouchers:
             if self._is_closed:
                 told.set_exception(VouchersNotKept(f"{self.path} is closed."))
             else:
-                self._asked.put(_AskedWork(work, told, lasts))
+                self._asked.put(_AskedWork(work, told, settles))
         return told
 
     # --- in the thread
@@ -226,12 +232,13 @@ class KeptVouchers:
 
     def _waited_for(self) -> tuple[list[_AskedWork], bool]:
         """What is late and whatever waits, in this order; and whether more may come."""
-        late, self._late = self._late, []
         found: list[_AskedWork | None] = []
         with suppress(Empty):
-            found.append(self._asked.get(timeout=AGAIN_S if late else None))
+            found.append(self._asked.get(timeout=AGAIN_S if self._late else None))
             while found[-1] is not None:
                 found.append(self._asked.get_nowait())
+        late = list(self._late.values())
+        self._late.clear()
         return [*late, *(one for one in found if one is not None)], None not in found
 
     def _do(self, group: list[_AskedWork]) -> None:
@@ -259,10 +266,14 @@ class KeptVouchers:
         """Nobody of the group was answered, and nothing of it is kept."""
         with suppress(Exception):
             self._base.execute("ROLLBACK")
-        # Otherwise its payer's credit stays taken until the next start, and the answer is the gateway's loss.
-        self._late += [_AskedWork(one.work, Future(), lasts=True) for one in group if one.lasts]
         for one in group:
-            one.told.set_exception(VouchersNotKept(f"{self.path} cannot be written: {error}."))
+            if one.settles is None:
+                one.told.set_exception(VouchersNotKept(f"{self.path} cannot be written: {error}."))
+                continue
+            # Otherwise its payer's credit stays taken until the next start, and the answer is the gateway's loss.
+            # Attack: the same answer, asked for again and again meanwhile.
+            self._late.setdefault(one.settles, replace(one, told=Future()))
+            one.told.set_exception(SettledLater(f"{self.path} cannot be written: {error}."))
 
     def _accepted(
         self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit, is_most: bool

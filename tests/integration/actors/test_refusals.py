@@ -9,7 +9,7 @@ import pytest
 
 from assay.cli.acting import TellsStanding
 from assay.protocol.errors import RejectedError
-from assay_ledger.agents.loop import BLOCK_S, TOO_EARLY
+from assay_ledger.agents.loop import BLOCK_S
 from assay_solver.actions import TakeSeat
 from assay_solver.agent import Solver
 from tests.harness.actors.whole_run import GAMES, new_whole_run
@@ -32,7 +32,7 @@ def test_a_refused_action_is_tried_again_by_the_clock_though_no_block_comes(stag
     assert poor._doing == "waiting", "nothing holds up those who move time"
 
 
-@pytest.mark.parametrize("code", sorted(TOO_EARLY))
+@pytest.mark.parametrize("code", ["GroupsOpen", "MaskOpen", "RevealTooEarly", "TooEarly"])
 def test_what_is_too_early_is_asked_again_at_each_block_however_often_it_was(
     stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
@@ -46,6 +46,7 @@ def test_what_is_too_early_is_asked_again_at_each_block_however_often_it_was(
             clock.now += BLOCK_S
         else:
             made.chain.rpc("evm_mine")
+    assert [parked.times for parked in ada._parked.values()] == [1], "nothing else waits longer for it"
 
 
 def test_an_actor_that_rests_says_once_why_the_run_stands_still(stage: SharedChain, tmp_path: Path) -> None:

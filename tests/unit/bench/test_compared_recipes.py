@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 from typer.testing import CliRunner
 
-from assay.bench.compare import METHODS, ComparedRun, Training, check_job, run_jobs, setting_of, train
+from assay.bench.compare import METHODS, ComparedRun, Training, check_job, run_jobs, setting_of, summary, train
 from assay.bench.methods.own_model import RecipeModel
 from assay.cli.train import app
 from assay.engine.runtime.executor import Executor
@@ -54,6 +55,31 @@ def by_sgd() -> Recipe:
     return replace(made, optimizer=torch.optim.SGD(made.module.parameters(), lr=1e-2))
 
 
+def unseeded() -> Recipe:
+    """Another start at each call, and no seed to ask for."""
+    return plain(seed=next(CALLS))
+
+
+def slower() -> Recipe:
+    made = plain()
+    return replace(made, optimizer=torch.optim.AdamW(made.module.parameters(), lr=5e-3, weight_decay=0.1))
+
+
+def of_16_bits() -> Recipe:
+    made = plain()
+    made.module.to(torch.bfloat16)
+    data, held_out = ((points.bfloat16(), classes) for points, classes in (made.data, made.validation or ()))
+    optimizer = torch.optim.AdamW(made.module.parameters(), lr=1e-2)
+    return replace(made, data=data, validation=held_out, optimizer=optimizer)
+
+
+def frozen() -> Recipe:
+    made = plain()
+    made.module[0].weight.requires_grad_(False)  # type: ignore[index, union-attr]
+    return replace(made, optimizer=torch.optim.AdamW(list(made.module.parameters())[1:], lr=1e-2))
+
+
+CALLS = count(1)
 HERE = "tests.unit.bench.test_compared_recipes"
 PLAIN, STATISTICS = RecipeModel(f"{HERE}:plain", workers=4), RecipeModel("examples.own_run:factory", workers=4)
 JOB = ComparedRun("f32", PLAIN.name, workers=2, seed=1, rounds=2, inner_steps=10)
@@ -122,16 +148,54 @@ def test_the_loss_is_that_of_the_runs_own_validation() -> None:
         ("plain", {"guard": 0.1}, UsageError, "MethodNotForRecipe"),
         ("plain", {"poison": "label-flip", "poisoned": 1}, UsageError, "MethodNotForRecipe"),
         ("by_sgd", {"method": "demo-ranks"}, UsageError, "MethodNotForRecipe"),
+        ("frozen", {"method": "demo-ranks"}, UsageError, "MethodNotForRecipe"),
         ("by_sgd", {"method": "muloco"}, UsageError, "MethodNotForRecipe"),
         ("without_validation", {}, UserError, "BadRunRecipe"),
     ],
-    ids=["guard", "poison", "ranks", "muon", "validation"],
+    ids=["guard", "poison", "ranks", "frozen", "muon", "validation"],
 )
-def test_what_is_not_for_a_recipe_is_said(name: str, terms: dict[str, object], error: type, code: str) -> None:
+def test_what_is_not_for_a_recipe_is_said_before_anything_is_trained(
+    tmp_path: Path, name: str, terms: dict[str, object], error: type, code: str
+) -> None:
     model = RecipeModel(f"{HERE}:{name}", workers=2)
+    job = replace(JOB, model=model.name)
     with pytest.raises(error) as refused:
-        train(replace(JOB, model=model.name, **terms), model)  # type: ignore[arg-type]
-    assert refused.value.code == code
+        list(run_jobs([job, replace(job, **terms)], model, tmp_path / "r.csv", lambda _line: None))  # type: ignore
+    assert refused.value.code == code and not (tmp_path / "r.csv").exists()
+
+
+def test_a_recipe_that_changes_under_its_name_is_another_and_its_data_too() -> None:
+    digests = {RecipeModel(f"{HERE}:{name}", 2).digest for name in ("plain", "slower", "by_sgd", "frozen")}
+    assert len(digests | {STATISTICS.digest}) == 5 and RecipeModel(PLAIN.name, 2).digest in digests
+
+
+def test_methods_of_a_factory_without_a_seed_start_alike() -> None:
+    model = RecipeModel(f"{HERE}:unseeded", workers=2)
+    starts = [Training(replace(JOB, model=model.name, method=name), model).parameters for name in ("f32", "int8")]
+    assert all(torch.equal(a, b) for a, b in zip(*starts, strict=True))
+
+
+def test_ranks_train_a_model_of_sixteen_bits() -> None:
+    model = RecipeModel(f"{HERE}:of_16_bits", workers=2)
+    row = train(replace(JOB, model=model.name, method="demo-ranks", rounds=3), model)
+    assert row.loss < model.loss(model.start(1, as_a_run=False))
+
+
+@pytest.mark.parametrize("poison", ["noise", "alie", "scale-100", "not-finite"])
+def test_running_statistics_of_whoever_poisons_are_true(poison: str) -> None:
+    training = Training(replace(OF_STATISTICS, poison=poison, poisoned=1, merge="median"), STATISTICS)
+    plain_training = Training(OF_STATISTICS, STATISTICS)
+    for one in (training, plain_training):
+        one.round(0)
+    assert all(torch.equal(a, b) for a, b in zip(training.parameters[-3:], plain_training.parameters[-3:], strict=True))
+    assert not torch.equal(training.parameters[0], plain_training.parameters[0])
+
+
+def test_beside_a_loss_of_nothing_or_less_stands_no_ratio() -> None:
+    row = train(replace(JOB, rounds=1), PLAIN)
+    for loss in (0.0, -1.0):
+        none = replace(row, loss=loss)
+        assert summary([none], [none.run], none.text)[0]["above"] is None
 
 
 def test_updates_of_a_recipe_are_poisoned_like_others() -> None:

@@ -23,6 +23,7 @@ from assay_ledger.vouchers import kept as vouchers_kept
 from assay_ledger.vouchers.kept import (
     FILE,
     KeptVouchers,
+    SettledLater,
     VouchersDamaged,
     VouchersInUse,
     VouchersNoFile,
@@ -181,7 +182,7 @@ def test_a_settlement_that_the_disk_did_not_take_is_tried_again_until_it_does(
     assert kept.accept(charged, PRICE, request("a"), FULL, is_most=True).result(20).spent == 10
     held = HeldBase(kept, "UPDATE")
     held.free.set()
-    with pytest.raises(VouchersNotKept, match="full"):
+    with pytest.raises(SettledLater, match="full"):
         kept.settle(charged.voucher, Wei(3)).result(20)
     if ends_by == "the clock":
         limit = time.monotonic() + 10
@@ -203,8 +204,9 @@ def test_on_a_disk_that_stays_full_nothing_is_taken_twice_and_a_start_gives_back
     kept.accept(charged, PRICE, request("a"), FULL, is_most=True).result(20)
     kept._base.execute("PRAGMA query_only = 1")
     for _ in range(3):
-        with pytest.raises(VouchersNotKept):
+        with pytest.raises(SettledLater):
             kept.settle(charged.voucher, Wei(3)).result(20)
+    assert len(kept._late) == 1, "asked for thrice, late once"
     kept.close()
     again = opened(tmp_path)
     assert again.spent(TOKEN, payer(0).address) == (0, 10)

@@ -183,7 +183,8 @@ def _at_64(row: dict[str, int]) -> int:
         ({"audit": 1.5}, "PlanImpossible"),
         ({"reaudit": 1.0}, "PlanImpossible"),
         ({"update": "int7"}, "ChoiceUnknown"),
-        ({"sums": "sparse"}, "ChoiceUnknown"),
+        ({"sums": "int4", "solvers": 65}, "ChoiceUnknown"),
+        ({"sums": "int8", "solvers": 64}, "SumsOfNoGroups"),
         ({"chain": "mainnet"}, "ChoiceUnknown"),
     ],
 )
