@@ -115,7 +115,7 @@ def test_groups_merge_as_one_level_does_and_their_sums_may_be_rounded(model: Pre
     start = torch.cat([p.flatten() for p in model.start(1, as_a_run=False)])
     moved = float((merged[0, "f32"] - start).norm())
     apart = {of: float((one - merged[0, "f32"]).norm()) / moved for of, one in merged.items()}
-    assert apart[2, "f32"] < 1e-5 < apart[2, "bf16"] < 0.005 < apart[2, "int8"] < 0.05
+    assert apart[2, "f32"] < 1e-5 < apart[2, "bf16"] < apart[2, "int8"] < 0.05
 
 
 def test_each_worker_keeps_what_it_did_not_send_from_round_to_round(model: PresetModel) -> None:
