@@ -147,7 +147,7 @@ def _print_rows(name: str, rows: list[dict[str, Any]]) -> None:
         "poison": ("poison {}", lambda row: f"{row['poisoned']} {row['poison']}" if row["poisoned"] else "none"),
         "workers": ("{} workers", lambda row: str(row["workers"])),
         "seed": ("seed {}", lambda row: str(row["seed"])),
-        "refused": ("{} merges refused", lambda row: str(row["refused"])),
+        **({"refused": ("{} merges refused", lambda row: str(row["refused"]))} if first["guard"] is not None else {}),
         "tokens": ("{} tokens", lambda row: f"{row['tokens']:,}"),
     }
     varies = {what: say for what, (_, say) in same.items() if len({say(row) for row in rows}) > 1}

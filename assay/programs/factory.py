@@ -92,11 +92,7 @@ def _module(name: str) -> ModuleType:
                 code="ModuleMissing",
                 remedy="Run the command in the folder that holds your module, or install its package.",
             ) from None
-        raise UserError(
-            f"{name} needs the module {missing!r}, which is not installed.",
-            code="ModuleFails",
-            remedy="Install it beside assay.",
-        ) from None
+        raise _lacks(name, missing) from None
     except Exception as error:
         raise _failed(f"Importing {name}", error, "ModuleFails") from error
 
@@ -143,6 +139,8 @@ def _made(factory: Any, name: str, given: Mapping[str, int]) -> Recipe:
         made = factory(**given)
     except UserError:
         raise
+    except ModuleNotFoundError as error:
+        raise _lacks(name, error.name or "") from None
     except Exception as error:
         raise _failed(name, error, "FactoryFails") from error
     if not isinstance(made, Recipe):
@@ -152,6 +150,14 @@ def _made(factory: Any, name: str, given: Mapping[str, int]) -> Recipe:
             remedy="Return assay.training.recipes.recipe.Recipe(module, loss, optimizer, data, batch_size).",
         )
     return made
+
+
+def _lacks(name: str, missing: str) -> UserError:
+    return UserError(
+        f"{name} needs the module {missing!r}, which is not installed.",
+        code="ModuleFails",
+        remedy="Install it beside assay.",
+    )
 
 
 def _failed(what: str, error: Exception, code: str) -> UserError:

@@ -58,9 +58,9 @@ def many_seats(stage: SharedChain, folder: Path, sums: UpdateWire) -> WholeRun:
 
 
 def is_ruled(view: RunView, node: Node, ticket: int) -> bool:
-    """Whether half of a sum's voices or more are one ticket's."""
+    """Whether half of a sum's positions or more are one ticket's, which lies, or is convicted and says nothing."""
     voices = view.votes(node).voices
-    return 2 * voices.get(ticket, 0) >= sum(voices.values())
+    return 2 * sum(voices[other] for other in voices if other != ticket) <= COMMITTEE.positions
 
 
 def false_sums(view: RunView) -> list[int]:
@@ -81,7 +81,7 @@ def test_sixty_five_seats_are_merged_in_groups_and_a_false_sum_is_convicted(
     ((liar, _),) = made.view.tickets_of(made.address("mallory"))
     view = made.settle(lambda v: bool(false_sums(v)) and len(v.state.final_at) > 2 * 5)
     for round_ in (Round(0), Round(1)):
-        # Every group was summed but where, by draw, the liar has as many voices as others: everybody's update is in it.
+        # Every group was summed, with everybody's update in it, but where by draw half of its positions are the liar's.
         counted = nodes.counted_groups(view, round_)
         assert set(counted) >= {g for g in range(4) if not is_ruled(view, ids.node_of(round_ + 1, g), liar)}
         assert nodes.weights(view, round_) == [(17, 17, 17, 14)[g] if g in counted else 0 for g in range(4)]

@@ -66,6 +66,10 @@ def fails():
     raise ValueError("no such data")
 
 
+def wants_data():
+    import assay_has_no_such_data
+
+
 def other():
     return make(nn.Linear(3, 2), lambda m, x: (m(x) - 1).square().mean())
 
@@ -150,6 +154,7 @@ def test_equal_recipes_make_equal_programs_and_tiers_different_ones(folder: Path
         ("mymodels:tuple_", "NotARecipe", 1, "returned a tuple"),
         ("mymodels:fails", "FactoryFails", 1, "ValueError: no such data at"),
         ("broken:factory", "ModuleFails", 1, "ZeroDivisionError"),
+        ("mymodels:wants_data", "ModuleFails", 1, "needs the module 'assay_has_no_such_data'"),
         ("lacking:factory", "ModuleFails", 1, "needs the module 'assay_has_no_such_dependency'"),
         ("mymodels:cannot", "CannotLower", 7, "Cannot lower 4 operations"),
     ],
