@@ -29,8 +29,8 @@ from assay.training.statistics import middle, present
 from assay.training.updates import UpdateWire, packed_sum, received
 
 SPIKE: Final = 2.0
-"""How far one update moves an element of a rounded sum, in limits of the rule. A round of Adam's moves none further
-than 5 / 4 of it."""
+"""How far one update moves an element of a rounded sum, in limits of the rule. A round of Adam's moves one by about
+one; 1.07 was the most of an update of the demo's (docs/LOG.md)."""
 
 OuterState = tuple[list[Tensor], list[Tensor]]
 """Parameters and outer momentum."""
