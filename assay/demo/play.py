@@ -12,6 +12,7 @@ from assay.demo.cast import BOUNTY_PERCENT, Cast, choose_cast
 from assay.demo.scene import OTHERS, DemoOptions, DemoScene, all_rest, make_keys, open_node, watch
 from assay.demo.stage import DemoActor
 from assay.demo.timekeeper import Timekeeper
+from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.types import Address
 from assay.sponsor.charters import DAY
@@ -126,17 +127,23 @@ def join(scene: DemoScene) -> None:
 def launch(scene: DemoScene) -> None:
     """Time passes until all have their seats and their tickets count; then the sponsor opens the run.
 
+    Where a stranger has taken the last seat any actor may open it, from the charter's day on, and may be first.
+
     Raises UnavailableError (ActorDied), DeadlineError (DemoStuck).
     """
     seasoning = scene.run.charter.timing.seasoning
     scene.talk(f"tickets count {seasoning} s of chain time after they are registered; then the sponsor opens the run")
-    watch(scene, lambda _: _is_ready(scene))
-    scene.stage.run("run", "open", "--key", "sponsor")
+    watch(scene, lambda _: scene.index.state.money.phase > RunPhase.FUNDING or _is_ready(scene))
+    try:
+        scene.stage.run("run", "open", "--key", "sponsor")
+    except RejectedError as error:
+        if error.code != "WrongPhase":
+            raise
 
 
 def play_rounds(scene: DemoScene) -> None:
     """Moves time until the run is over. Raises UnavailableError (ActorDied), DeadlineError (DemoStuck)."""
-    watch(scene, lambda beats: is_over(scene, beats))
+    watch(scene, lambda beats: is_over(scene, beats), waits_for_strangers=True)
 
 
 def is_over(scene: DemoScene, beats: dict[Address, Heartbeat]) -> bool:

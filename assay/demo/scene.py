@@ -206,8 +206,10 @@ def make_keys(scene: DemoScene) -> None:
     Chain(scene.node.url).transfer(faucet, scene.addresses["sponsor"], COIN.parse("100"))
 
 
-def watch(scene: DemoScene, is_enough: Callable[[dict[Address, Heartbeat]], bool]) -> None:
-    """Moves time until it is enough and no stranger that took part has anything left to do.
+def watch(
+    scene: DemoScene, is_enough: Callable[[dict[Address, Heartbeat]], bool], *, waits_for_strangers: bool = False
+) -> None:
+    """Moves time until it is enough and, where asked, no stranger that took part has anything left to do.
 
     Raises UnavailableError (ActorDied), DeadlineError (DemoStuck).
     """
@@ -228,8 +230,9 @@ def watch(scene: DemoScene, is_enough: Callable[[dict[Address, Heartbeat]], bool
             book(scene, beats)
             check_alive(scene)
             rested = (rested or now) if is_enough(beats) else None
+            is_waiting = waits_for_strangers and keeper.strangers_work
             # Strangers end what they began, if they do not take forever over it.
-            if rested is not None and (not keeper.strangers_work or now - rested > STRANGER_LIMIT_S):
+            if rested is not None and (not is_waiting or now - rested > STRANGER_LIMIT_S):
                 return
         if scene.options.weighs and now - weighed >= max(WEIGH_EVERY_S, (now - scene.started) / WEIGH_SHARE):
             weighed = now
