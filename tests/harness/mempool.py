@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,7 +52,9 @@ class Mempool:
     """The proxy. `base` is the base fee of the blocks to come.
 
     While it `is_mining` and holds something, or `mines_empty`, a block comes every `every_s`, `block_s` chain seconds
-    after the last. `on_taken(held)` is told of every transaction that the pool accepts.
+    after the last. `on_taken(held)` is told of every transaction that the pool accepts. Receipts come `late_s` after
+    their blocks; with `forgets_states` the node knows what accounts have counted at the newest block alone. Of `lags`
+    calls to come that name no block each is estimated on the block before, as by another node behind the same URL.
     """
 
     def __init__(self, node: Anvil, *, block_s: int = 12, every_s: float = 0.02, base: int = GWEI) -> None:
@@ -63,6 +66,10 @@ class Mempool:
         self.is_down = False
         self.is_mining = True
         self.mines_empty = False
+        self.late_s = 0.0
+        self.forgets_states = False
+        self.lags = 0
+        self._mined: dict[str, float] = {}
         self._lock = threading.RLock()
         node.rpc("evm_setAutomine", False)
         node.rpc("anvil_setBlockTimestampInterval", block_s)
@@ -94,6 +101,7 @@ class Mempool:
                 self.node.rpc("eth_sendRawTransaction", held.raw)
                 del self.pool[held.sender, held.nonce]
             self.node.rpc("evm_mine")
+            self._mined |= {held.hash: time.monotonic() for held in chosen}
             self.blocks.append(chosen)
             # What was passed by another transaction of the same nonce is gone.
             for sender, nonce in list(self.pool):
@@ -121,6 +129,15 @@ class Mempool:
                 while (params[0].lower(), nonce) in self.pool:
                     nonce += 1
                 return hex(nonce)
+        if method == "eth_getTransactionCount" and params[1] != "latest" and self.forgets_states:
+            raise Refused("missing trie node")
+        if method == "eth_estimateGas" and self.lags and params[1:] in ([], ["latest"], ["pending"]):
+            self.lags -= 1
+            before = int(str(self.node.rpc("eth_blockNumber")), 16) - 1
+            return self._forward(method, [params[0], hex(before)])
+        if method == "eth_getTransactionReceipt":
+            mined = self._mined.get(params[0], float("-inf"))
+            return None if time.monotonic() < mined + self.late_s else self._forward(method, params)
         if method == "eth_feeHistory":
             history = self._forward(method, params)
             return {**history, "baseFeePerGas": [*history["baseFeePerGas"][:-1], hex(self.base)]}

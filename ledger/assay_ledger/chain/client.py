@@ -21,7 +21,7 @@ from web3 import Web3
 from web3.exceptions import BlockNotFound, ContractLogicError, TimeExhausted, TransactionNotFound, Web3RPCError
 from web3.types import BlockData, LogReceipt, RPCEndpoint, TxParams, TxReceipt, Wei
 
-from assay.protocol.errors import AssayError, UnavailableError
+from assay.protocol.errors import AssayError, RejectedError, UnavailableError
 from assay.protocol.types import Address
 from assay_ledger.chain.answers import Failure, failure_of, patience_with, reason, wait_before
 from assay_ledger.chain.artifacts import load_artifact
@@ -328,7 +328,12 @@ class Chain:
         params: TxParams = {"from": account.address, "value": Wei(value), "data": data}
         if to is not None:
             params["to"] = to_checksum_address(to)
-        return self.read(lambda: self.w3.eth.estimate_gas(params), called)
+        try:
+            return self.read(lambda: self.w3.eth.estimate_gas(params), called)
+        except RejectedError:
+            if (block := self.outbox(account).named_block(self.head().number)) is None:
+                raise
+        return self.read(lambda: self.w3.eth.estimate_gas(params, block), called)
 
     def code_at(self, address: Address | str) -> bytes:
         """The code at an address; empty where there is none."""

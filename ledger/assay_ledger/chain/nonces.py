@@ -56,7 +56,7 @@ class Wire(Protocol):
     pace: PollPace
     sleep: Callable[[float], None]
 
-    def read(self, ask: Callable[[], T]) -> T: ...
+    def read(self, ask: Callable[[], T], called: bytes = b"") -> T: ...
 
     def said(self, error: Exception) -> AssayError: ...
 
@@ -110,7 +110,7 @@ class Nonces:
         """By nonce, what is in flight."""
         return self._slots
 
-    def count(self, block: str) -> int:
+    def count(self, block: str | int) -> int:
         """The account's transactions up to a block, or with those in the pool."""
         w3, who = self._wire.w3, self._account.address
         return self._wire.read(lambda: int(w3.eth.get_transaction_count(who, block)))  # type: ignore[arg-type]
@@ -136,7 +136,11 @@ class Nonces:
 
     def settle(self, latest: int) -> None:
         """Forgets what the chain has taken."""
-        for nonce in [n for n in self._slots if n < latest]:
+        self.forget(*[n for n in self._slots if n < latest])
+
+    def forget(self, *nonces: int) -> None:
+        """These are in flight no more."""
+        for nonce in nonces:
             del self._slots[nonce]
         if not self._slots:
             self._record.clear()
@@ -196,6 +200,30 @@ class Nonces:
                 return attempt, receipt
         return None
 
+    def used_by(self, nonce: int) -> bytes | None:
+        """The hash of the account's transaction that used a nonce, by the blocks; None where they do not show it (yet).
+
+        A receipt may lag behind what a node counts, and longer where several nodes answer at one URL; a block is whole.
+        """
+        who = self._account.address.lower()
+        try:
+            after = self.height()
+            before = self._unused_at(nonce, after)
+            while after - before > 1:
+                middle = (before + after) // 2
+                before, after = (before, middle) if self.count(middle) > nonce else (middle, after)
+            made: Any = self._wire.read(lambda: self._wire.w3.eth.get_block(after, True)["transactions"])
+            found = [bytes(t["hash"]) for t in made if str(t["from"]).lower() == who and t["nonce"] == nonce]
+            return found[0] if found else None
+        except (AssayError, *NONSENSE) as error:
+            _LOG.debug("what used nonce %d is not known: %s", nonce, error)
+            return None
+
+    def check(self, call: Payload) -> None:
+        """Simulates a call on the chain as it is now. Raises RejectedError, UnavailableError."""
+        fields: dict[str, Any] = {"from": self._account.address, **_fields(call)}
+        self._wire.read(lambda: self._wire.w3.eth.call(fields), call.data[:4])  # type: ignore[arg-type]
+
     def why(self, call: Payload, receipt: TxReceipt) -> AssayError:
         """The reason of a transaction that was mined and reverted: simulated again on the block before it."""
         fields: dict[str, Any] = {"from": self._account.address, **_fields(call)}
@@ -213,6 +241,13 @@ class Nonces:
         return self._wire.read(lambda: int(self._wire.w3.eth.get_balance(who)))
 
     # --- inside
+
+    def _unused_at(self, nonce: int, block: int) -> int:
+        """A block before this one at which a nonce was not used, looked for in ever longer steps."""
+        step = 1
+        while (before := max(0, block - step)) and self.count(before) > nonce:
+            step *= 2
+        return before
 
     def _receipt_of(self, attempt: Attempt) -> TxReceipt | None:
         try:

@@ -17,7 +17,7 @@ from typing import Final
 
 from web3.types import TxReceipt
 
-from assay.protocol.errors import AssayError, UnavailableError
+from assay.protocol.errors import AssayError, RejectedError, UnavailableError
 from assay_ledger.chain.fees import TIP_FLOOR, Market
 from assay_ledger.chain.gas_left import GasLeft
 from assay_ledger.chain.nonces import Nonces, Wire, above_limit
@@ -34,8 +34,14 @@ STUCK_BLOCKS: Final = 3
 SEND_AGAIN_BLOCKS: Final = 3
 """A node may lose its pool: what it does not name after so many blocks is sent to it again."""
 
-FOREIGN_AFTER_S: Final = 1.0
-"""A node may count a transaction before it has its receipt; after so long without one the nonce was somebody else's."""
+LATE_RECEIPT_S: Final = 1.0
+"""A node may count a transaction before it has its receipt; after so long the blocks are asked whose the nonce was."""
+
+FOREIGN_AFTER_BLOCKS: Final = 64
+"""Where no block shows who used a nonce, it was somebody else once a receipt is missing for so many."""
+
+RECENT_BLOCKS: Final = 16
+"""So long after an account's transaction a node that answers may lack it."""
 
 FIRST_LOOK_S: Final = 0.01
 
@@ -67,6 +73,7 @@ class Outbox:
         self._nonces = Nonces(wire, account, path, tip_floor)
         self._lock = threading.RLock()
         self._gas, self._looked_at = GasLeft(), float("-inf")
+        self._mined_at: int | None = None
 
     def keep_at(self, path: Path) -> None:
         """From now on what is in flight is kept in a file, unless it is already."""
@@ -92,12 +99,22 @@ class Outbox:
             for at in range(0, len(calls), IN_FLIGHT):
                 sending = _Sending(self._nonces, calls[at : at + IN_FLIGHT], limit, self._clock)
                 results += sending.run(self._receipt_for_s, self._wire.pace)
-            self._look_at_coins(results)
+            self._look_at_receipts(results)
         return results
 
-    def _look_at_coins(self, results: Sequence[Result]) -> None:
+    def named_block(self, head: int) -> int | None:
+        """The block at which to ask what was refused once more; None where this account has sent nothing lately.
+
+        One of several nodes behind a URL may lack the account's last block, and refuse what follows from it: the
+        approval that a deposit needs.
+        """
+        mined = self._mined_at
+        return None if mined is None or head > mined + RECENT_BLOCKS else max(head, mined)
+
+    def _look_at_receipts(self, results: Sequence[Result]) -> None:
         for result in results:
             if not isinstance(result, AssayError):
+                self._mined_at = max(self._mined_at or 0, int(result["blockNumber"]))
                 self._gas.paid(int(result["gasUsed"]) * int(result.get("effectiveGasPrice", 0)))
         if self._clock() - self._looked_at < BALANCE_S:
             return
@@ -129,7 +146,8 @@ class _Sending:
         self.nonces, self.calls, self.limit, self.clock = nonces, calls, limit, clock
         self.results: dict[int, Result] = {}
         self.places: dict[int, int] = {}
-        self.missing: dict[int, float] = {}
+        self.late: dict[int, tuple[float, float]] = {}
+        """By nonce without a receipt: when the blocks are asked next, and how long after that again."""
         self.block = 0
         self.latest = 0
         self.progress_at = 0
@@ -153,15 +171,17 @@ class _Sending:
         nonces = self.nonces
         self.latest = nonces.count("latest")
         pending = nonces.count("pending")
-        nonces.settle(min([self.latest, *self.places.values()]))
         market = nonces.market()
-        own = sorted(n for n in nonces.slots if n >= self.latest)
         taken = set(self.places.values())
+        # What was mined and has no receipt yet is not sent again either.
+        known = [n for n, slot in sorted(nonces.slots.items()) if n >= self.latest or slot.missed_at is not None]
         for k in todo:
-            same = next((n for n in own if n not in taken and nonces.slots[n].call == self.calls[k]), None)
+            same = next((n for n in known if n not in taken and nonces.slots[n].call == self.calls[k]), None)
             if same is not None:
                 self.places[k] = same
                 taken.add(same)
+        nonces.settle(min([self.latest, *self.places.values()]))
+        own = sorted(n for n in nonces.slots if n >= self.latest)
         free = [n for n in own if n not in taken]
         new = max(self.latest, pending, *(n + 1 for n in own)) if own else max(self.latest, pending)
         for k in todo:
@@ -205,7 +225,7 @@ class _Sending:
         while self.places:
             again = self.collect()
             if again:
-                self.place(again)
+                self.place(self.allowed(again))
                 continue
             if not self.places:
                 return
@@ -227,11 +247,9 @@ class _Sending:
             if nonce >= latest:
                 continue
             found = nonces.receipt(nonces.slots[nonce])
-            if found is None:
-                first = self.missing.setdefault(nonce, self.clock())
-                if self.clock() - first < FOREIGN_AFTER_S:
-                    continue
-            del self.places[k]
+            if found is None and not self.is_foreign(nonce):
+                continue
+            nonces.forget(self.places.pop(k))
             if found is None or found[0].call != self.calls[k]:
                 again.append(k)
                 continue
@@ -239,6 +257,30 @@ class _Sending:
             self.results[k] = receipt if receipt["status"] == 1 else nonces.why(self.calls[k], receipt)
         nonces.settle(min([latest, *self.places.values()]))
         return again
+
+    def is_foreign(self, nonce: int) -> bool:
+        """Did a nonce whose receipt is missing go to a transaction of another process? By the blocks: receipts lag."""
+        nonces, slot, now = self.nonces, self.nonces.slots[nonce], self.clock()
+        if slot.missed_at is None:
+            slot.missed_at = nonces.height()
+        due, again = self.late.setdefault(nonce, (now + LATE_RECEIPT_S, LATE_RECEIPT_S))
+        if now < due:
+            return False
+        self.late[nonce] = now + 2 * again, 2 * again
+        if (used := nonces.used_by(nonce)) is not None:
+            return used not in [attempt.hash for attempt in slot.attempts]
+        return nonces.height() - slot.missed_at >= FOREIGN_AFTER_BLOCKS
+
+    def allowed(self, calls: Sequence[int]) -> list[int]:
+        """Of calls whose nonce went to something else, which may have done the same, those that are not refused now."""
+        left = []
+        for k in calls:
+            try:
+                self.nonces.check(self.calls[k])
+                left.append(k)
+            except RejectedError as error:
+                self.results[k] = error
+        return left
 
     def look_after(self, market: Market) -> None:
         """At a new block: more for what cannot be mined or is not, what was lost once more, nothing left in front."""

@@ -68,10 +68,14 @@ class Attempt:
 
 @dataclass(slots=True)
 class NonceSlot:
-    """All transactions signed for one nonce, oldest first; `sent_at`: block number at the last sending."""
+    """All transactions signed for one nonce, oldest first; `sent_at`: block number at the last sending.
+
+    `missed_at`: the block at which the chain first counted the nonce and had no receipt of any of them.
+    """
 
     attempts: list[Attempt]
     sent_at: int = 0
+    missed_at: int | None = None
 
     @property
     def call(self) -> Payload:
