@@ -20,6 +20,7 @@ from assay.protocol.errors import ConfigError, UsageError, UserError
 from assay.settings import Settings
 
 if TYPE_CHECKING:
+    from assay.explorer.reader import RunReader
     from assay.protocol.types import Address
     from assay_ledger.chain.client import Chain
     from assay_ledger.contract import Call
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from assay_ledger.rounds.view import RunView
     from assay_ledger.store.blobs import BlobStore
 
+
+READING_RUN: Final = "reading the run from the chain"
 
 EVENTS_FILE: Final = "events.sqlite"
 """In an actor's folder: the events of its run, as they were read."""
@@ -108,15 +111,27 @@ def open_round_run(settings: Settings, chain: Chain | None = None) -> Run:
 def sight(run: Run, settings: Settings | None = None) -> RunView:
     """The run at its newest block, as somebody sees it who takes no part; what this machine's actors keep of its events
     is read there, where the settings are given."""
+    from assay.cli.progress import progress
     from assay.protocol.run.claims import NO_ADDRESS
     from assay_ledger.rounds.index import RunIndex
     from assay_ledger.rounds.view import RunView
 
     index = RunIndex(run, keeps=None if settings is None else events_kept(settings))
     try:
-        return RunView(run.charter, run.facts, NO_ADDRESS, index.sync())
+        with progress(READING_RUN):
+            return RunView(run.charter, run.facts, NO_ADDRESS, index.sync())
     finally:
         index.close()
+
+
+def read_run(run: Run) -> RunReader:
+    """A reader of the run that has come to its newest block."""
+    from assay.cli.progress import progress
+    from assay.explorer.reader import RunReader
+
+    reader = RunReader(run)
+    with progress(READING_RUN), reader.reading():
+        return reader
 
 
 def events_kept(settings: Settings) -> ReadsEvents:

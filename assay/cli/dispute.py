@@ -15,9 +15,11 @@ from assay.cli.common import (
     print_fields,
     print_json,
     print_table,
+    read_run,
     talk,
 )
 from assay.cli.options import RUN, STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.progress import progress
 from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
@@ -42,7 +44,7 @@ def list_(
     from assay.explorer.games import game_document
     from assay.explorer.words import short
 
-    with _reader(settings).reading() as reader:
+    with read_run(open_round_run(settings)).reading() as reader:
         games = [
             game_document(reader, g) for _, g in sorted(reader.state.games.items()) if not (open_only and g.is_over)
         ]
@@ -66,7 +68,7 @@ def show(settings: Settings, game: GameArgument, as_json: JsonOption = False) ->
     """One dispute step by step, with our own replay of its signed transactions."""
     from assay.explorer.descent import descent_document
 
-    with _reader(settings).reading() as reader:
+    with read_run(open_round_run(settings)).reading() as reader, progress("replaying the dispute"):
         document = descent_document(reader, _record(reader, game))
     if as_json:
         print_json(document)
@@ -90,7 +92,7 @@ def follow(
     """Follow a dispute move by move until its verdict."""
     from assay.explorer.descent import descent_document
 
-    reader, seen = _reader(settings), -1
+    reader, seen = read_run(open_round_run(settings)), -1
     while True:
         with reader.reading():
             document = descent_document(reader, _record(reader, game))
@@ -191,12 +193,6 @@ def _say(head: tuple[int, int], raised: bool, alarm: Alarm, as_json: bool) -> No
         return
     word = ("note" if alarm.is_note else "ALARM") if raised else "clear"
     typer.echo(f"{head[1]}  {word:<5}  {alarm.kind:<17}  {alarm.about}: {alarm.text}")
-
-
-def _reader(settings: Settings) -> RunReader:
-    from assay.explorer.reader import RunReader
-
-    return RunReader(open_round_run(settings))
 
 
 def _record(reader: RunReader, game: int) -> Any:

@@ -8,7 +8,7 @@ import typer
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import COIN, SHARES
-from assay.cli.common import open_round_run, parse_address, print_json
+from assay.cli.common import open_round_run, parse_address, print_json, read_run
 from assay.cli.options import RUN, JsonOption, with_settings
 from assay.protocol.errors import ConfigError, UserError
 from assay.protocol.types import Address
@@ -85,9 +85,8 @@ def _print_holdings(settings: Settings, who: Address) -> None:
 
 def _in_run(name: str, settings: Settings) -> dict[str, Any]:
     from assay.explorer.explain import explain as explain_in
-    from assay.explorer.reader import RunReader
 
-    with RunReader(open_round_run(settings)).reading() as reader:
+    with read_run(open_round_run(settings)).reading() as reader:
         return explain_in(reader, name)
 
 

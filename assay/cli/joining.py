@@ -52,8 +52,7 @@ def can_join(
         raise UsageError(f"There is no role {role!r}.", code="UnknownRole", remedy=f"Choose one of {', '.join(ROLES)}.")
     who, the_run = address_named(address, settings.keys_dir), open_round_run(settings)
     code, needed = describe_code(the_run, settings.allowed_code), what_it_locks(the_run, role, tickets)
-    with progress("reading the run from the chain"):
-        view = sight(the_run, settings)
+    view = sight(the_run, settings)
     machine = None
     reasons = joining_reasons(the_run, view, who, role, needed) + unknown_sponsor(the_run, settings)
     if settings.store is not None:

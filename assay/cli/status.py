@@ -11,7 +11,7 @@ import typer
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import COIN, SHARES, Currency
-from assay.cli.common import address_asked, open_blobs, open_round_run, print_json
+from assay.cli.common import address_asked, open_blobs, open_round_run, print_json, read_run
 from assay.cli.options import STORED_RUN, JsonOption, WhoOption, with_settings
 from assay.durations import duration
 from assay.explorer.documents import Document, hexed, wei
@@ -62,9 +62,7 @@ def status(
 
 def document_of(run: Run, who: Address) -> Document:
     """What an address has, owes and earns in a run, at its newest block."""
-    from assay.explorer.reader import RunReader
-
-    return document_at(RunReader(run), run, who)
+    return document_at(read_run(run), run, who)
 
 
 def document_at(reader: RunReader, run: Run, who: Address) -> Document:

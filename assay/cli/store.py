@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from assay.cli.common import archive_of, open_blobs, open_round_run, parse_address, print_json, print_table, sight, talk
 from assay.cli.options import STORED_RUN, JsonOption, with_settings
+from assay.cli.progress import progress
 from assay.protocol.types import Address
 from assay.settings import Settings
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from assay_ledger.retention.pruning import Pruned
     from assay_ledger.retention.survey import StoredAmount, StoredKind, Usage
+
+LOOKING: Final = "looking through the store"
 
 app = typer.Typer(no_args_is_help=True, help="What a run's store holds, and the removal of what is over.")
 
@@ -32,7 +35,8 @@ def usage(settings: Settings, as_json: JsonOption = False) -> None:
 
     the_run = open_round_run(settings)
     view, stores = sight(the_run), each_store(open_blobs(settings))
-    found = [survey(store, view, archive_of(the_run, store).publications) for store in stores]
+    with progress(LOOKING):
+        found = [survey(store, view, archive_of(the_run, store).publications) for store in stores]
     if as_json:
         print_json({"stores": [_usage_document(each) for each in found]})
         return
@@ -63,8 +67,9 @@ def prune(
 
     the_run = open_round_run(settings)
     view, found = sight(the_run), []
-    for store in each_store(open_blobs(settings)):
-        found.append(prune_store(store, view, archive_of(the_run, store), delete=delete, only_run=only_run))
+    with progress(LOOKING):
+        for store in each_store(open_blobs(settings)):
+            found.append(prune_store(store, view, archive_of(the_run, store), delete=delete, only_run=only_run))
     if as_json:
         print_json({"stores": [_pruned_document(each) for each in found]})
         return

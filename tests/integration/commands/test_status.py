@@ -11,6 +11,8 @@ import pytest
 from typer.testing import Result
 
 from assay.amounts import TEST_MONEY
+from assay.cli import progress
+from assay.cli.common import READING_RUN
 from assay.cli.status import lines
 from assay.protocol.errors import UsageError
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
@@ -182,3 +184,15 @@ def test_a_run_is_followed_from_the_first_deadline_to_the_last_lock(desk: Desk, 
         earned = {key: int(over["earned"][key]) for key in ("pay", "wages", "merges", "won", "lost")}
         assert int(over["stake"]["free"]) - int(over["stake"]["deposited"]) == sum(earned.values()) - 2 * earned["lost"]
         assert name not in SOLVERS or (earned["pay"] and int(over["earned"]["shares"]) == made.shares(name) > 0)
+
+
+@pytest.mark.parametrize(
+    "words", (("status", "--address", NOBODY), ("run", "show"), ("dispute", "list"), ("explain", NOBODY)), ids=" ".join
+)
+def test_whoever_reads_a_run_says_so_while_it_lasts(
+    made: WholeRun, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(progress, "EVERY_S", 0.001)
+    done = assay_on(made.run, *words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert f"{READING_RUN}: " in done.stderr and READING_RUN not in done.stdout
