@@ -6,20 +6,18 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from assay.protocol.errors import ConfigError
+from assay.amounts import check_typed
+from assay.protocol.errors import ConfigError, UsageError
 from assay.settings import ENVIRONMENT, Settings
 
 MAX_BYTES: Final = 1 << 18
 MOST_ROLES: Final = 64
 
 Role = Literal["solver", "verifier", "whistleblower", "explorer"]
-
-_SHARED: Final = ("rpc_url", "ws_url", "store", "run", "keys_dir", "allow_code", "tip_floor", "drand_relays", "signer")
-"""Settings that all roles may have in common, and each of its own."""
 
 _NAME: Final = r"^[a-z0-9][a-z0-9-]{0,39}$"
 _CREDENTIAL: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
@@ -39,14 +37,30 @@ class Common(_ServiceTable):
     """What a role takes where it does not say otherwise; see Settings."""
 
     rpc_url: str | None = None
+    rpc_per_second: float | None = None
     ws_url: str | None = None
     store: str | None = None
     run: str | None = None
     keys_dir: Path | None = None
     allow_code: str | None = None
+    sponsor: str | None = None
     tip_floor: int | None = None
     drand_relays: str | None = None
     signer: str | None = None
+    index_url: str | None = None
+
+
+_SHARED: Final = tuple(Common.model_fields)
+"""Settings that all roles may have in common, and each of its own."""
+
+
+def _amount(text: str) -> str:
+    """What `--deposit` takes, the smallest unit too. Raises ValueError."""
+    try:
+        check_typed(text)
+    except UsageError as error:
+        raise ValueError(f"it is no amount of tokens. {error.remedy}".rstrip(".")) from None
+    return text
 
 
 class RoleEntry(Common):
@@ -59,7 +73,7 @@ class RoleEntry(Common):
     password_credential: str | None = Field(None, pattern=_CREDENTIAL)
     data_dir: Path | None = None
     metrics: str | None = None
-    deposit: str | None = Field(None, pattern=r"^[0-9_.]{1,40}$")
+    deposit: Annotated[str, AfterValidator(_amount)] | None = None
     tickets: int | None = Field(None, ge=1)
     device: Literal["auto", "cpu", "cuda"] | None = None
     host: str = "127.0.0.1"
