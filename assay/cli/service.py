@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from assay.cli.common import configure_log, never_waiting, open_blobs, open_roun
 from assay.cli.options import EVENTS, SHOWN, STORED_RUN, JsonOption, with_settings
 from assay.protocol.errors import ExitCode, UsageError
 from assay.settings import Settings
+
+if TYPE_CHECKING:
+    from assay.service.config import ServiceFile
 
 app = typer.Typer(no_args_is_help=True, help="The explorer of a run, or several roles as one service.")
 
@@ -37,7 +40,7 @@ def _group() -> None:
 @app.command(
     "start",
     epilog='Examples: assay service start --port 0 --json  ->  {"url"}, then serves until Ctrl-C; '
-    "assay service start --config service.toml",
+    'assay service start --config service.toml --json  ->  {"status", "roles": {NAME: [WORD, ...]}}, then keeps them',
 )
 @with_settings(*STORED_RUN, *EVENTS, *SHOWN)
 def start(
@@ -62,7 +65,7 @@ def start(
     """
     if config is not None:
         with never_waiting():
-            _keep(settings, config)
+            _keep(settings, config, as_json=as_json)
         return
     from assay.cli.showing import showing
     from assay.explorer.prices import gateway_urls
@@ -90,10 +93,9 @@ def start(
 @app.command("check", epilog="Example: assay service check --config service.toml --json  ->  {NAME: [WORD, ...]}")
 def check(config: Annotated[Path, typer.Option("--config", metavar="FILE")], as_json: JsonOption = False) -> None:
     """Read the file of a service and say which commands it would run; starts nothing, and asks for no password."""
-    from assay.service.config import arguments_of, read_service_file
+    from assay.service.config import read_service_file
 
-    found = read_service_file(config)
-    rows = {entry.name: ["assay", *arguments_of(entry)] for entry in found.roles}
+    rows = _rows_of(read_service_file(config))
     if as_json:
         print_json(rows)
         return
@@ -123,7 +125,14 @@ def unit(
     typer.echo(text, nl=False)
 
 
-def _keep(settings: Settings, config: Path) -> None:
+def _rows_of(file: ServiceFile) -> dict[str, list[str]]:
+    """The command of each role by its name."""
+    from assay.service.config import arguments_of
+
+    return {entry.name: ["assay", *arguments_of(entry)] for entry in file.roles}
+
+
+def _keep(settings: Settings, config: Path, *, as_json: bool) -> None:
     from assay.observing.server import StatusServer
     from assay.service.backoff import ChildState
     from assay.service.config import read_service_file
@@ -143,6 +152,8 @@ def _keep(settings: Settings, config: Path) -> None:
     try:
         if server is not None:
             talk.print(f"health of all at {server.place}", markup=False)
+        if as_json:
+            print_json({"status": None if server is None else f"http://{server.place}", "roles": _rows_of(found)})
         children.run(stop)
     finally:
         if server is not None:
@@ -152,6 +163,9 @@ def _keep(settings: Settings, config: Path) -> None:
         talk.print(f"{child.entry.name} was given up: {child.why}", markup=False)
     if given_up:
         raise typer.Exit(int(ExitCode.ERROR))
+    if stop.is_set():
+        # As an actor ends: who was ended from outside must not look as one whose roles are done.
+        raise typer.Exit(int(ExitCode.INTERRUPTED))
 
 
 def _stopped_by_signals() -> threading.Event:

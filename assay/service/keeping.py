@@ -69,7 +69,7 @@ class Children:
             if child.state is ChildState.RUNNING:
                 self._note_end(child)
             if child.state is ChildState.WAITING and self._clock() >= child.start_at:
-                child.process = spawn(list(child.argv), env=child.environment)
+                child.process = spawn(list(child.argv), env=child.environment, stdout_to_stderr=True)
                 child.state, child.started_at, child.starts = ChildState.RUNNING, self._clock(), child.starts + 1
                 _say(child, f"started as process {child.process.pid}")
 

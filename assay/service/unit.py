@@ -25,6 +25,9 @@ Restart=on-failure
 RestartSec=10
 # A wrong command line stays wrong. A port that is held, a disk that is full and a file in the making do not.
 RestartPreventExitStatus=2
+# Whoever but systemd ended it, a guard of the machine's memory say: its roles were not done.
+RestartForceExitStatus=130 SIGHUP SIGTERM
+SuccessExitStatus=130
 KillMode=mixed
 TimeoutStopSec={stop}
 {user}{credentials}StateDirectory=assay

@@ -63,6 +63,8 @@ def test_the_example_of_a_service_is_read_and_scraped_as_it_stands() -> None:
     secrets = {entry.password_credential for entry in file.roles if entry.password_credential}
     compose = (DEPLOY / "compose.yaml").read_text()
     assert all(f"./secrets/{secret}" in compose for secret in secrets)
+    # After a reboot an engine starts again what it stopped in order, and on-failure leaves that down.
+    assert re.findall(r"^ *restart: (.*)$", compose, re.MULTILINE) == ["unless-stopped"]
 
 
 def test_the_example_names_every_key_of_a_service() -> None:

@@ -22,6 +22,9 @@ from assay_ledger.processes import launch
 
 GRACE_S = 5.0
 
+_STDERR = 2
+"""Its descriptor."""
+
 _Request = tuple[Future[subprocess.Popen[bytes]], list[str], dict[str, object]]
 _requests: SimpleQueue[_Request] = SimpleQueue()
 _lock = threading.Lock()
@@ -35,12 +38,14 @@ def spawn(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     pipe_stdout: bool = False,
+    stdout_to_stderr: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start `argv` as a child that is killed when this process ends, however it ends.
 
     The child gets its own session, so a Ctrl-C at the terminal reaches only us and we decide the order of stopping.
     stdin is empty; stdout and stderr are appended to `log`, or inherited without one; `pipe_stdout` gives
-    `Popen.stdout` instead, with stderr still as said. `env` replaces the whole environment where given.
+    `Popen.stdout` instead, with stderr still as said, and `stdout_to_stderr` writes both to our stderr, where our
+    stdout is a document's. `env` replaces the whole environment where given.
     Raises ConfigError (ToolMissing) when the program does not exist.
     """
     words = [str(word) for word in argv]
@@ -53,7 +58,7 @@ def spawn(
         sink = stack.enter_context(log.open("ab")) if log is not None else None
         options: dict[str, object] = {
             "stdin": subprocess.DEVNULL,
-            "stdout": subprocess.PIPE if pipe_stdout else sink,
+            "stdout": subprocess.PIPE if pipe_stdout else _STDERR if stdout_to_stderr else sink,
             "stderr": sink if pipe_stdout or sink is None else subprocess.STDOUT,
             "env": None if env is None else dict(env),
             "cwd": cwd,

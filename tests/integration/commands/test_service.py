@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from assay.protocol.errors import ExitCode
 from assay.sponsor.charters import AuditRates
 from assay.sponsor.launching import stake_of
 from tests.harness.actors.desk import Desk, open_desk
@@ -79,7 +80,7 @@ metrics = "{explorer}"
     )
     environment = os.environ | {"PYTHONPATH": SOURCE, "ASSAY_CONFIG": "/dev/null", "OMP_NUM_THREADS": "1"}
     service = subprocess.Popen(
-        [sys.executable, "-m", "assay", "service", "start", "--config", str(tmp_path / "service.toml")],
+        [sys.executable, "-m", "assay", "service", "start", "--config", str(tmp_path / "service.toml"), "--json"],
         env=environment | {"CREDENTIALS_DIRECTORY": str(tmp_path / "credentials")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -107,8 +108,11 @@ metrics = "{explorer}"
         children = psutil.Process(service.pid).children(recursive=True)
     finally:
         service.send_signal(signal.SIGTERM)
-        _, said = service.communicate(timeout=60)
-    assert service.returncode == 0, said
+        printed, said = service.communicate(timeout=60)
+    assert service.returncode == ExitCode.INTERRUPTED, said
+    roles = {"solver": ["assay", "solver", "start", "--deposit", str(deposit)]}
+    roles["explorer"] = ["assay", "service", "start", "--host", "127.0.0.1", "--port", "0"]
+    assert json.loads(printed) == {"status": f"http://{whole}", "roles": roles}
     lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
     ended = [line["child"] for line in lines if " has ended (exit code " in line["event"]]
     assert ended == ["explorer", "solver"], said

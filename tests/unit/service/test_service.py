@@ -136,6 +136,7 @@ import os, signal, sys, time
 log = open(sys.argv[1], "a", buffering=1)
 what = sys.argv[2]
 log.write(f"start {what}\\n")
+print(f"{what} is here", flush=True)
 if what == "solver":
     def end(*_):
         time.sleep(0.3)
@@ -160,7 +161,9 @@ def role(name: str, folder: Path) -> str:
     return entry
 
 
-def test_real_children_are_started_again_given_up_and_stopped_in_order(tmp_path: Path) -> None:
+def test_real_children_are_started_again_given_up_and_stopped_in_order(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     roles = ("solver", "verifier", "whistleblower", "explorer")
     file = read_service_file(written(tmp_path, "".join(role(name, tmp_path) for name in roles)))
     (tmp_path / "child.py").write_text(SCRIPT)
@@ -188,6 +191,8 @@ def test_real_children_are_started_again_given_up_and_stopped_in_order(tmp_path:
     assert [line for line in lines if line.startswith("end")] == ["end explorer", "end solver"]
     assert lines.count("start verifier") == 1
     assert all(child.process is None or child.process.poll() is not None for child in children.all)
+    printed = capfd.readouterr()
+    assert printed.out == "" and "solver is here" in printed.err, "stdout is the service's own, for its document"
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
@@ -198,6 +203,9 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     assert "LoadCredential=sol-password:/etc/assay/credentials/sol-password\n" in text
     assert "ReadWritePaths=/srv/other\nReadWritePaths=/srv/store\n" in text and "/var/lib/assay/sol" not in text
     assert "hunter22" not in text and "TimeoutStopSec=40\n" in text
+    # Ended in order by somebody else than systemd, whom it would stay down for.
+    assert f"RestartForceExitStatus={ExitCode.INTERRUPTED:d} SIGHUP SIGTERM\n" in text
+    assert f"SuccessExitStatus={ExitCode.INTERRUPTED:d}\n" in text and "WantedBy=multi-user.target\n" in text
     unit = tmp_path / "assay.service"
     unit.write_text(text)
     done = subprocess.run(
