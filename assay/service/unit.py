@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from assay.service.config import ServiceFile
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+from assay.service.config import ServiceFile, ServiceFileInvalid
+from assay_ledger.store.blobs import folder_named
+from assay_ledger.store.mirrored import stores_in
 
 MARGIN_S: Final = 30.0
 """Beyond the seconds of all children, before systemd kills what is left."""
@@ -67,9 +73,9 @@ def unit_of(file: ServiceFile, config: Path, program: Path, credentials: Path) -
     wanted = sorted({r.password_credential for r in file.roles if r.password_credential is not None})
     state = Path("/var/lib/assay")
     folders = {r.data_dir for r in file.roles if r.data_dir is not None}
-    stores = {r.store or file.common.store for r in file.roles}
-    folders |= {Path(store) for store in stores if store is not None and store.startswith("/")}
-    writable = sorted(str(folder) for folder in folders if not folder.is_relative_to(state))
+    for entry in file.roles:
+        folders |= set(_folders_of(entry.store or file.common.store, entry.index_url or file.common.index_url))
+    writable = sorted(str(f) for f in folders if f.is_absolute() and not f.is_relative_to(state))
     return _TEXT.format(
         names=", ".join(entry.name for entry in file.roles),
         program=program,
@@ -80,3 +86,19 @@ def unit_of(file: ServiceFile, config: Path, program: Path, credentials: Path) -
         credentials="".join(f"LoadCredential={name}:{credentials / name}\n" for name in wanted),
         writable="".join(f"ReadWritePaths={folder}\n" for folder in writable),
     )
+
+
+def _folders_of(store: str | None, index_url: str | None) -> Iterator[Path]:
+    """Where a role writes beside its own folder: stores and mirrors that lie in folders, the place of an SQLite file.
+
+    Raises ServiceFileInvalid.
+    """
+    try:
+        for location in [] if store is None else stores_in(store):
+            if (folder := folder_named(location)) is not None:
+                yield folder
+        if index_url is not None and index_url.startswith("sqlite"):
+            yield Path(make_url(index_url).database or "").parent
+    except (ValueError, ArgumentError):
+        # Never the value: it may be a URL with a key.
+        raise ServiceFileInvalid("An address of a store or of a database cannot be read.") from None

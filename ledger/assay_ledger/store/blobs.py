@@ -328,19 +328,25 @@ def open_store(location: str | Path, pace: StorePace | None = None) -> BlobStore
     Credentials and endpoints come from the environment (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_ALLOW_HTTP, ...).
     Nothing is asked of the store yet. Raises StoreAddressInvalid.
     """
-    scheme = _SCHEME.match(str(location))
     try:
-        if scheme is None or scheme[1] == "file":
-            # A path, or an address of one.
-            named = str(location) if scheme is None else unquote(urlparse(str(location)).path)
-            folder = Path(named).expanduser().resolve()
+        named = folder_named(str(location))
+        if named is not None:
+            folder = named.expanduser().resolve()
             return BlobStore(Folder(folder), str(folder), pace)
     except (OSError, ValueError) as error:
         raise StoreAddressInvalid(f"{location} cannot be used as a store ({_first_line(error)}).") from None
-    return BlobStore(_bucket(str(location), scheme[1]), str(location), pace)
+    return BlobStore(_bucket(str(location)), str(location), pace)
 
 
-def _bucket(location: str, scheme: str) -> Bucket:
+def folder_named(location: str) -> Path | None:
+    """The folder of a store that lies in one, by its path or its address; as written. Raises ValueError."""
+    scheme = _SCHEME.match(location)
+    if scheme is None:
+        return Path(location)
+    return Path(unquote(urlparse(location).path)) if scheme[1] == "file" else None
+
+
+def _bucket(location: str) -> Bucket:
     try:
         from obstore.exceptions import BaseError
         from obstore.store import from_url
@@ -350,8 +356,8 @@ def _bucket(location: str, scheme: str) -> Bucket:
             remedy="Name a folder; `assay doctor` says what has no build for this machine.",
         ) from None
     options: Any = {}
-    if scheme != "memory":
-        plain = scheme == "http" or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
+    if not location.startswith("memory:"):
+        plain = location.startswith("http:") or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
         options = {"client_options": {**_CLIENT, "allow_http": plain}, "retry_config": _RETRY}
     try:
         return Bucket(from_url(location, **options))

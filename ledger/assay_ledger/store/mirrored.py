@@ -54,11 +54,16 @@ Write = Callable[[BlobStore], object]
 
 def open_stores(locations: str) -> BlobStore:
     """The store at a location (`open_store`), or several with commas between as one. Raises StoreAddressInvalid."""
-    *first, last = [part for part in locations.split(",") if part] or [locations]
+    *first, last = stores_in(locations)
     if not first:
         return open_store(last)
     _check_commas(locations, [*first, last])
     return MirroredStore([*(open_store(part, StorePace(call_s=CALL_S)) for part in first), open_store(last)])
+
+
+def stores_in(locations: str) -> list[str]:
+    """The location of each store, the first one first."""
+    return [part for part in locations.split(",") if part] or [locations]
 
 
 def each_store(store: BlobStore) -> tuple[BlobStore, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from assay.protocol.errors import ExitCode
 from assay.service.backoff import MOST_S, STEADY_S, ChildState, after_end
-from assay.service.config import ServiceFileInvalid, arguments_of, environment_of, read_service_file
+from assay.service.config import ServiceFile, ServiceFileInvalid, arguments_of, environment_of, read_service_file
 from assay.service.keeping import Children
 from assay.service.status import ServiceStatus
 from assay.service.unit import unit_of
@@ -193,6 +194,26 @@ def test_real_children_are_started_again_given_up_and_stopped_in_order(
     assert all(child.process is None or child.process.poll() is not None for child in children.all)
     printed = capfd.readouterr()
     assert printed.out == "" and "solver is here" in printed.err, "stdout is the service's own, for its document"
+
+
+def written_by_the_unit(file: ServiceFile) -> list[str]:
+    text = unit_of(file, Path("/etc/assay/service.toml"), Path("/bin/assay"), Path("/etc/assay/credentials"))
+    return re.findall(r"^ReadWritePaths=(.*)$", text, re.MULTILINE)
+
+
+def test_the_unit_may_write_to_every_mirror_and_to_the_file_of_events(tmp_path: Path) -> None:
+    own = 'index_url = "sqlite:////srv/events/of-sol.sqlite"\ndeposit = "120"'
+    text = TWO.replace('deposit = "120"', own).replace('"/srv/other"', '"s3://bucket/run"')
+    text = text.replace('"/srv/store"', '"/srv/a,file:///srv/b%2Cc,s3://bucket/run,/var/lib/assay/store"')
+    file = read_service_file(written(tmp_path, text))
+    assert written_by_the_unit(file) == ["/srv/a", "/srv/b,c", "/srv/events"]
+
+
+@pytest.mark.parametrize("setting", ['store = "file://[half"', 'index_url = "sqlite:nothing"'])
+def test_a_unit_is_refused_where_an_address_cannot_be_read(tmp_path: Path, setting: str) -> None:
+    file = read_service_file(written(tmp_path, TWO.replace('deposit = "120"', setting)))
+    with pytest.raises(ServiceFileInvalid, match="address"):
+        written_by_the_unit(file)
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
