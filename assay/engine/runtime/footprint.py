@@ -3,16 +3,16 @@
 A program of a few kilobytes may be well-formed and ask for terabytes: an actor that finds that out while running it has
 staked already. The estimate is of the values that live at once, and of what the node that is running needs beside them;
 it is made to be above the truth. `ASSAY_MEMORY` says how much may be used (bytes, or with MiB or GiB behind); by
-default it is what the machine, or the control group of the process, has.
+default it is what the machine, or the control group of the process and each one above it, has.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from assay.engine.runtime.stock.reduce import ranks_by_sorting, scatters_by_comparison
 from assay.protocol.errors import UserError
@@ -43,7 +43,6 @@ UNBOUNDED = 1 << 62
 """Bytes that no machine has."""
 
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_GROUPS = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 _TERM = 40
 """Bytes per term where stock torch writes terms down: as they are, quantized in f64, as i64, multiplied, masked."""
@@ -52,8 +51,8 @@ _WORD = 8
 """Bytes of an offset, an i64, an f64."""
 
 
-def limit(environment: Mapping[str, str] | None = None) -> int:
-    """Bytes that programs may take here.
+def limit(environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> int:
+    """Bytes that programs may take here. root: the folder of the machine's /proc and /sys.
 
     Raises:
         UserError: BadMemoryLimit.
@@ -68,18 +67,32 @@ def limit(environment: Mapping[str, str] | None = None) -> int:
                 remedy="Give bytes, or a number with MiB or GiB behind it, such as 16GiB.",
             )
         return int(found[1]) * _UNITS[found[2]]
-    return min((os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_of_groups()))
+    return min((os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_of_groups(root)))
 
 
-def _of_groups() -> list[int]:
-    """The limits of the control group, where there are any."""
-    found = []
-    for path in _GROUPS:
-        try:
-            found.append(int(path.read_text(encoding="ascii")))
-        except (OSError, ValueError):
-            continue  # no such file, or "max"
-    return found
+def _of_groups(root: Path) -> Iterator[int]:
+    """The limits of the control groups that this process is in, up to the root, where there are any.
+
+    A container may be told the path that its group has on the machine, and see that group as the root.
+    """
+    groups = root / "sys/fs/cgroup"
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    # A line is NUMBER:CONTROLLERS:PATH, and of version 2 the one without controllers.
+    own = {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") > 1)}
+    of_1 = next((path for controllers, path in own.items() if "memory" in controllers.split(",")), "")
+    for base, path, name in (
+        (groups, own.get("", ""), "memory.max"),
+        (groups / "memory", of_1, "memory.limit_in_bytes"),
+    ):
+        group = PurePosixPath(path.lstrip("/"))
+        for above in (group, *group.parents):
+            try:
+                yield int((base / above / name).read_text(encoding="ascii"))
+            except (OSError, ValueError):
+                continue  # no such file, or "max"
 
 
 def check(program: Program, *, stock: Collection[int] | None = None, most: int | None = None) -> int:

@@ -106,7 +106,7 @@ def test_a_cross_check_is_tried_whatever_it_takes(monkeypatch: pytest.MonkeyPatc
     assert Executor(program, cross_check=True).run([[torch.ones(300, 50)]])[0][0].tolist() == [50.0] * 300
 
 
-def test_the_limit_is_what_is_named_or_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_the_limit_is_what_is_named_or_what_there_is(tmp_path: Path):
     physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert 0 < footprint.limit({}) <= physical
     assert footprint.limit({"ASSAY_MEMORY": "12345"}) == 12345
@@ -116,12 +116,43 @@ def test_the_limit_is_what_is_named_or_what_there_is(monkeypatch: pytest.MonkeyP
         with pytest.raises(UserError) as caught:
             footprint.limit({"ASSAY_MEMORY": wrong})
         assert caught.value.code == "BadMemoryLimit"
-    group = tmp_path / "memory.max"
-    group.write_text("1048576\n")
-    monkeypatch.setattr(footprint, "_GROUPS", (group,))
-    assert footprint.limit({}) == 1 << 20
-    group.write_text("max\n")
-    assert footprint.limit({}) == physical
+    assert footprint.limit({}, tmp_path) == physical
+
+
+MIB = 1 << 20
+UNIT = "0::/system.slice/assay.service\n"
+OF_1 = "4:memory:/docker/ab\n3:cpu,cpuacct:/docker/ab\n0::/\n"
+GROUPS = {
+    "the group of a unit": (UNIT, {"system.slice/assay.service/memory.max": "1048576\n"}, MIB),
+    "the least on the way up": (
+        UNIT,
+        {"system.slice/assay.service/memory.max": "4194304", "system.slice/memory.max": "2097152", "memory.max": "max"},
+        2 * MIB,
+    ),
+    "the root alone, as a container sees it": (UNIT, {"memory.max": "1048576"}, MIB),
+    "a beginning of the path": (UNIT, {"system.slice/memory.max": "1048576"}, MIB),
+    "version 1": (OF_1, {"memory/docker/ab/memory.limit_in_bytes": "1048576\n"}, MIB),
+    "version 1, above": (OF_1, {"memory/memory.limit_in_bytes": "2097152\n"}, 2 * MIB),
+    "of another unit": (UNIT, {"system.slice/other.service/memory.max": "1048576"}, None),
+    "no limit": (UNIT, {"system.slice/assay.service/memory.max": "max"}, None),
+    "no list of groups": (None, {"memory.max": "1048576"}, MIB),
+    "a list of something else": ("nonsense\n:\n", {"memory.max": "1048576"}, MIB),
+}
+
+
+@pytest.mark.parametrize(("own", "files", "wanted"), GROUPS.values(), ids=GROUPS)
+def test_the_limit_is_the_least_of_the_own_group_and_those_above_it(
+    own: str | None, files: dict[str, str], wanted: int | None, tmp_path: Path
+) -> None:
+    """Attack: a unit with MemoryMax= stakes by what the machine has, and is killed inside a game."""
+    texts = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
+    if own is not None:
+        texts["proc/self/cgroup"] = own
+    for name, text in texts.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert footprint.limit({}, tmp_path) == (wanted or footprint.limit({}, tmp_path / "nothing"))
 
 
 def high_water() -> int:
