@@ -27,6 +27,9 @@ from assay_ledger.store.errors import ObjectMissing
 EVERY_S: Final = 15.0
 """Some ten requests to the node each time."""
 
+PIECE: Final = 1 << 16
+"""Blocks searched at once for locks: what a node fails in is asked for again, and no more than that."""
+
 STORE_S: Final = 4.0
 """How long a look at the store may take."""
 
@@ -91,7 +94,9 @@ class Probe:
 
     def _ask_chain(self) -> None:
         if self._chain is None:
-            self._chain = Chain(self.run.chain.url, retry_for_s=0.0)
+            pool = self.run.chain.pool
+            quotas = () if pool is None else pool.quotas
+            self._chain = Chain(self.run.chain.url, retry_for_s=0.0, quotas=quotas)
             self._chain.tell_requests(self.on_request)
         chain, me, vault = self._chain, self.me, self.run.vault
         head = self.found.head = chain.head()
@@ -100,10 +105,11 @@ class Probe:
         self.found.gas = chain.read(lambda: int(chain.w3.eth.get_balance(to_checksum_address(me))))
         with suppress(RejectedError):
             self.found.free = chain.ask(vault.free(me))
-            if self._next_block <= head.number:
-                for log in chain.events(Locked.search(vault.address, owner=me), self._next_block, head.number):
+            while self._next_block <= head.number:
+                last = min(head.number, self._next_block + PIECE - 1)
+                for log in chain.events(Locked.search(vault.address, owner=me), self._next_block, last):
                     self._locks[log.event.id] = 0
-                self._next_block = head.number + 1
+                self._next_block = last + 1
             for name in sorted(self._locks):
                 owner, amount = chain.ask(vault.lock_of(name))
                 self._locks[name] = amount if owner == me else 0

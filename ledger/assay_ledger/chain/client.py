@@ -32,6 +32,7 @@ from assay_ledger.chain.log_ranges import LogRanges, RangeRefused
 from assay_ledger.chain.node_urls import redacted, urls_in, without_keys
 from assay_ledger.chain.outbox import Outbox
 from assay_ledger.chain.pace import PollPace
+from assay_ledger.chain.quota import Quota
 from assay_ledger.chain.rejections import rejection
 from assay_ledger.chain.rpc import NONSENSE, RequestListener, provider
 from assay_ledger.chain.sent import Payload
@@ -79,8 +80,9 @@ class Chain:
     """A connection to an EVM chain. Reads are retried for RETRY_FOR_S; transactions go through an outbox per account.
 
     `url`: one node, or several with commas between, the most trusted first. `tip_floor`: the least tip ever offered, in
-    wei per gas. `sleep`: how a number of seconds is waited. `per_second`: the most requests to a node, 0 for any.
-    `place`: the URLs as they may be shown. `pool`: where there are several, or a quota.
+    wei per gas. `sleep`: how a number of seconds is waited. `per_second`: the most requests to a node, 0 for any;
+    `quotas`: in place of it, those of another connection's pool. `place`: the URLs as they may be shown. `pool`: where
+    there are several, or a quota.
 
     Raises UnavailableError (NodeUnreachable), RejectedError (code = custom error), FundsError (GasShort).
     """
@@ -95,6 +97,7 @@ class Chain:
         tip_floor: int = TIP_FLOOR,
         sleep: Callable[[float], None] = time.sleep,
         per_second: float = 0.0,
+        quotas: Sequence[Quota] = (),
     ) -> None:
         urls = urls_in(url)
         self.url, self.place = url, ", ".join(redacted(one) for one in urls)
@@ -102,8 +105,8 @@ class Chain:
         self._ranges = LogRanges()
         self._receipt_for_s, self._tip_floor = receipt_for_s, tip_floor
         self.pace = PollPace()
-        several = len(urls) > 1 or per_second
-        self.pool = EndpointPool(urls, timeout_s, per_second=per_second, sleep=sleep) if several else None
+        options: dict[str, Any] = {"per_second": per_second, "quotas": quotas, "sleep": sleep}
+        self.pool = EndpointPool(urls, timeout_s, **options) if len(urls) > 1 or per_second or quotas else None
         self._provider = self.pool or provider(url, timeout_s)
         self.w3 = Web3(self._provider)
         # It asks for the chain's number twice beside every call, which counts where requests do, and refuses blocks of

@@ -61,7 +61,8 @@ class AllEndpointsDropped(UnavailableError):
 class EndpointPool(BaseProvider):
     """Web3's provider over several nodes, by their URLs; the earlier one is preferred, and believed in a tie.
 
-    `seconds` is the longest that one request may take, `per_second` the most requests to one node (0: any number).
+    `seconds` is the longest that one request may take, `per_second` the most requests to one node (0: any number), or
+    `quotas` those of another pool over the same nodes, which count together.
     Raises what the last node's failure raises, AllEndpointsDropped.
     """
 
@@ -71,15 +72,16 @@ class EndpointPool(BaseProvider):
         seconds: float,
         *,
         per_second: float = 0.0,
+        quotas: Sequence[Quota] = (),
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
         self._sleep, self._clock = sleep, clock
         quick = min(PROBE_S, seconds)
-        self._endpoints = [
-            Endpoint(url, provider(url, seconds), provider(url, quick), Quota(per_second, clock)) for url in urls
-        ]
+        self.quotas = tuple(quotas) or tuple(Quota(per_second, clock) for _ in urls)
+        both = zip(urls, self.quotas, strict=True)
+        self._endpoints = [Endpoint(url, provider(url, seconds), provider(url, quick), quota) for url, quota in both]
         self._lock = threading.RLock()
         self._current: Endpoint | None = None
         self.turn = 0
@@ -338,9 +340,7 @@ class EndpointPool(BaseProvider):
         return answer["result"]
 
     def _ask(self, endpoint: Endpoint, by: NodeProvider, method: RPCEndpoint, params: Any) -> RPCResponse:
-        with self._lock:
-            wait = endpoint.quota.take()
-        if wait:
+        if wait := endpoint.quota.take():
             self._sleep(wait)
         answer = by.make_request(method, params)
         if not isinstance(answer, dict):

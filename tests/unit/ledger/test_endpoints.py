@@ -201,6 +201,21 @@ def test_a_quota_spreads_requests_and_skips_none(nodes: Nodes) -> None:
     assert not nodes.waits
 
 
+def test_two_connections_to_a_node_keep_one_quota(nodes: Nodes) -> None:
+    pool = nodes.pool(per_second=100.0)
+    other = nodes.pool(quotas=pool.quotas)
+    for each in (pool, other) * 10:
+        head_of(each)
+    left = 100 - len(nodes.providers[0].asked)
+    assert not nodes.waits
+    for _ in range(left + 1):
+        head_of(other)
+    assert nodes.waits
+    nodes.waits.clear()
+    head_of(pool)
+    assert nodes.waits
+
+
 def test_a_node_that_is_behind_is_passed_over_until_it_has_what_was_seen(nodes: Nodes) -> None:
     pool, (first, second, third) = nodes.pool(), nodes.providers
     right = head_of(pool)

@@ -12,14 +12,14 @@ import pytest
 
 from assay.observing import names
 from assay.observing.metrics import BUSY_S, IDLE_S, ProcessMetrics
-from assay.observing.probe import Probe, Sightings
+from assay.observing.probe import PIECE, Probe, Sightings
 from assay.observing.server import READERS, StatusServer, parse_place
 from assay.protocol.errors import ConfigError, InvariantError, RejectedError, UnavailableError
-from assay.protocol.types import Digest
+from assay.protocol.types import Address, Digest
 from assay_ledger.agents.game_actions import Play
 from assay_ledger.agents.observing import correlation
 from assay_ledger.agents.round_actions import SeedEpoch
-from assay_ledger.chain.client import Chain
+from assay_ledger.chain.client import Chain, Head
 from assay_ledger.chain.node import Anvil
 from assay_ledger.store.blobs import ObjectMissing, open_store
 from tests.harness.actors.scraping import judged, one, page, samples_of, scrape
@@ -196,6 +196,49 @@ def test_a_probe_that_fails_in_any_way_says_so_and_looks_on(monkeypatch: pytest.
         monkeypatch.setattr(Chain, "head", lambda _self: {}["nothing of the kind"])
         looks.look()
     assert looks.found.node is False
+
+
+def test_a_probe_keeps_the_quota_of_the_process() -> None:
+    """A provider that blocks whoever asks too often counts requests, not connections."""
+    with Anvil() as node:
+        run = SeenRun(Chain(node.url, per_second=1000.0))
+        looks = Probe(run, None, None, lambda *_: None)  # type: ignore[arg-type]
+        looks.look()
+    assert run.chain.pool is not None and looks._chain is not None and looks._chain.pool is not None
+    assert looks.found.node is True and looks._chain.pool.quotas == run.chain.pool.quotas
+
+
+def test_a_search_for_locks_that_fails_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: a node that fails now and then has all of a long run's blocks searched anew every 15 s."""
+    searched, failing = list[tuple[int, int]](), [2]
+
+    def events(_self: Chain, _search: object, first: int, last: int) -> list[object]:
+        searched.append((first, last))
+        if len(searched) in failing:
+            raise UnavailableError("no answer", code="NodeUnreachable", remedy="Ask again.")
+        return []
+
+    monkeypatch.setattr(Chain, "events", events)
+    monkeypatch.setattr(Chain, "ask", lambda *_: 0)
+    monkeypatch.setattr(Chain, "head", lambda _self: Head(2 * PIECE + 5, 0))
+    with Anvil() as node:
+        run = SeenRun(Chain(node.url), SeenVault())
+        looks = Probe(run, Address(bytes(20)), None, lambda *_: None)  # type: ignore[arg-type]
+        looks.look()
+        assert looks.found.node is False and looks.found.locked is None
+        looks.look()
+        assert looks.found.node is True and looks.found.locked == 0
+    second = (PIECE, 2 * PIECE - 1)
+    assert searched == [(0, PIECE - 1), second, second, (2 * PIECE, 2 * PIECE + 5)]
+
+
+class SeenVault:
+    """What a probe needs of a vault."""
+
+    address = Address(bytes(20))
+
+    def free(self, _me: Address) -> None:
+        """What is asked of the chain."""
 
 
 @dataclass
