@@ -195,22 +195,16 @@ def _anvil() -> str:
 
 def _contracts() -> str:
     from assay_ledger.chain.artifacts import artifacts_dir, load_artifact
-    from assay_ledger.deployment.places import GOVERNOR, LEAVES, ROUND_CONTRACTS
+    from assay_ledger.chain.contract_names import READ
 
-    names = [
-        *("RunDeployer", "RunCharter", "PrevrandaoSeed", "DrandSeed", "Arbiter", "TestToken"),
-        *ROUND_CONTRACTS.values(),
-        *GOVERNOR.values(),
-        *LEAVES.values(),
-    ]
     try:
-        for name in names:
+        for name in READ:
             load_artifact(name)
     except AssayError:
         if lacking := platforms.without("forge"):
             raise _Skip(lacking) from None
         raise
-    return f"{len(names)} compiled in {artifacts_dir()}"
+    return f"{len(READ)} compiled in {artifacts_dir()}"
 
 
 def _disk() -> str:

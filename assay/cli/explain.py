@@ -26,7 +26,10 @@ class NameUnknown(UserError):
 class ContractsUnread(ConfigError):
     """No error code of ours and nothing in the run has this name; those of contracts cannot be read here."""
 
-    remedy = "Name the folder of the compiled contracts by ASSAY_ARTIFACTS; in a checkout run `make setup`."
+    remedy = (
+        "In a checkout run `make setup`; elsewhere install a package that holds the compiled contracts, as releases "
+        "do, or name their folder by ASSAY_ARTIFACTS."
+    )
 
 
 @with_settings(*RUN)

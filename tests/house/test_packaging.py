@@ -14,14 +14,22 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from eth_utils.crypto import keccak
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from assay.engine.compiler.hidden.walk import OWN
+from assay_ledger.chain.contract_names import READ
 from assay_ledger.chain.node import find_anvil
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+CONTRACTS = ROOT / ".build" / "forge" / "out"
+"""What is compiled here; a clone is not."""
+
+COMPILED = {f"assay_ledger/compiled/{name}.sol/{name}.json" for name in READ}
+"""Where a wheel holds it."""
+
 ROOTS: list[str] = PROJECT["tool"]["hatch"]["build"]["dev-mode-dirs"]
 PACKAGES = {Path(path).name: path for path in PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]}
 """From a package's name to its folder below the root."""
@@ -41,10 +49,18 @@ for name in names:
 print(json.dumps([{{name: sys.modules[name].__file__ for name in names}}, sorted(sys.modules)]))
 """
 
+LOAD_ALL = """
+import json, sys
+from assay_ledger.chain.artifacts import load_artifact
+found = [load_artifact(name) for name in sys.argv[1:]]
+print(json.dumps([[a.name, a.abi, a.bytecode.hex(), a.deployed.hex(), a.metadata] for a in found]))
+"""
+
 
 def run(*words: str | Path, cwd: Path, **variables: str) -> str:
-    """Run a command without this process's Python path; its standard output, and its whole output where it fails."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | variables
+    """Run a command without this process's paths; its standard output, and its whole output where it fails."""
+    inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "ASSAY_ARTIFACTS")}
+    environment = inherited | variables
     done = subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{words} ends with {done.returncode}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -78,7 +94,7 @@ class Built:
 @pytest.fixture(scope="module")
 def built(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Built:
     folder = tmp_path_factory.mktemp("built")
-    run(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=clone)
+    run(sys.executable, "-m", "hatchling", "build", "-d", folder, cwd=clone, ASSAY_ARTIFACTS=str(CONTRACTS))
     ((sdist,), (wheel,)) = folder.glob("*.tar.gz"), folder.glob("*.whl")
     return Built(sdist, wheel)
 
@@ -88,6 +104,7 @@ class Installed:
     """An environment that holds our packages and sees the dependencies of the one that runs the tests."""
 
     folder: Path
+    variables: dict[str, str]
 
     @property
     def python(self) -> Path:
@@ -104,20 +121,19 @@ class Installed:
         return {name: Path(file) for name, file in files.items()}
 
     def assay(self, *words: str) -> str:
-        """What a command prints, with contracts and anvil named. It exits with 0."""
-        tools = {"ASSAY_ARTIFACTS": str(ROOT / ".build" / "forge" / "out"), "ASSAY_ANVIL": str(find_anvil())}
-        home = {"HOME": str(self.folder), "ASSAY_CACHE": str(self.folder / "cache")}
-        return run(self.folder / "bin" / "assay", *words, cwd=self.folder, **tools, **home)
+        """What a command prints, with anvil named. It exits with 0."""
+        home = {"HOME": str(self.folder), "ASSAY_CACHE": str(self.folder / "cache"), "ASSAY_ANVIL": str(find_anvil())}
+        return run(self.folder / "bin" / "assay", *words, cwd=self.folder, **home, **self.variables)
 
     def doctor(self) -> dict[str, str]:
         """What `assay doctor` finds: from check to state."""
         return {finding["name"]: finding["state"] for finding in json.loads(self.assay("doctor", "--json"))}
 
 
-def install(folder: Path, *words: str | Path) -> Installed:
-    """A new environment, and what pip installs into it without any index."""
+def install(folder: Path, *words: str | Path, **variables: str) -> Installed:
+    """A new environment, and what pip installs into it without any index; its commands run with these variables."""
     venv.create(folder, with_pip=False, symlinks=True)
-    made = Installed(folder)
+    made = Installed(folder, variables)
     (made.site / "zz_dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     # The running environment's own `assay` is visible too: it is neither satisfying nor touched.
     pip = (sys.executable, "-m", "pip", "--python", made.python, "--disable-pip-version-check", "--quiet", "install")
@@ -152,10 +168,11 @@ def test_every_tool_knows_the_same_source_roots() -> None:
     assert PACKAGES.keys() == OWN
 
 
-def test_the_sdist_holds_what_git_tracks(clone: Path, built: Built) -> None:
+def test_the_sdist_holds_what_git_tracks_and_the_contracts(clone: Path, built: Built) -> None:
     with tarfile.open(built.sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert names == {*run("git", "ls-files", cwd=clone).splitlines(), "PKG-INFO"}
+    compiled = {f"ledger/{name}" for name in COMPILED}
+    assert names == {*run("git", "ls-files", cwd=clone).splitlines(), "PKG-INFO", *compiled}
 
 
 def test_the_wheel_of_the_sdist_is_that_of_the_clone(built: Built, tmp_path: Path) -> None:
@@ -171,7 +188,9 @@ def test_a_wheel_holds_the_five_packages_and_no_general_name(clone: Path, built:
     assert {name.partition("/")[0] for name in held} == {*PACKAGES, about}
     tracked = run("git", "ls-files", "-z", *PACKAGES.values(), cwd=clone).split("\0")
     expected = {os.path.relpath(name, parent_of(name)): (clone / name).read_bytes() for name in filter(None, tracked)}
-    assert {name: data for name, data in held.items() if not name.startswith(about)} == expected
+    own = {name: data for name, data in held.items() if not name.startswith(about)}
+    assert own.keys() - expected.keys() == COMPILED
+    assert expected.items() <= own.items()
     lines = held[f"{about}/METADATA"].decode().splitlines()
     pins = [line for f in ("requirements.in", "requirements-torch.in") for line in (ROOT / f).read_text().splitlines()]
     needs = [line.partition(": ")[2] for line in lines if line.startswith("Requires-Dist: ")]
@@ -209,10 +228,15 @@ def test_an_installed_wheel_imports_whole_and_its_doctor_is_content(built: Built
     states = made.doctor()
     assert (states["contracts"], states["anvil"]) == ("ok", "ok")
     assert made.assay("explain", "EscrowShort").startswith("EscrowShort (")
+    # Its contracts are the checkout's, of which users compare the hashes.
+    theirs = json.loads(run(made.python, "-I", "-c", LOAD_ALL, *READ, cwd=made.folder))
+    assert theirs == json.loads(run(sys.executable, "-c", LOAD_ALL, *READ, cwd=ROOT, PYTHONPATH=":".join(ROOTS)))
+    hashes = {name: "0x" + keccak(bytes.fromhex(code)).hex() for name, _, code, _, _ in theirs}
+    assert json.loads((ROOT / "docs/snapshots/code.json").read_text()).items() <= hashes.items()
 
 
 def test_an_editable_install_is_a_file_of_paths_without_a_hook(clone: Path, tmp_path: Path) -> None:
-    made = install(tmp_path / "environment", "--editable", clone)
+    made = install(tmp_path / "environment", "--editable", clone, ASSAY_ARTIFACTS=str(CONTRACTS))
     files = {path.name: path.read_text() for path in made.site.glob("*.pth")}
     assert files.keys() == {"_assay.pth", "zz_dependencies.pth"}
     assert files["_assay.pth"].split("\n") == [os.path.normpath(clone / root) for root in ROOTS]

@@ -1,6 +1,7 @@
 """Compiled contracts: ABI, bytecode and NatSpec as forge wrote them.
 
-`ASSAY_ARTIFACTS` names another folder than the checkout's own `.build/forge/out`.
+`ASSAY_ARTIFACTS` names another folder than the checkout's own `.build/forge/out`, or than the one that an installed
+package brings along (tools/compiled_contracts.py).
 """
 
 import json
@@ -8,10 +9,13 @@ import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from assay.checkout import ROOT
 from assay.protocol.errors import ConfigError
+
+PACKED: Final = Path(__file__).resolve().parents[1] / "compiled"
+"""Where wheel and sdist hold what this release reads; no checkout has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,10 @@ class Artifact:
 def artifacts_dir() -> Path:
     """The folder of compiled contracts."""
     named = os.environ.get("ASSAY_ARTIFACTS")
-    return Path(named) if named else ROOT / ".build" / "forge" / "out"
+    if named:
+        return Path(named)
+    own = ROOT / ".build" / "forge" / "out"
+    return own if own.is_dir() else PACKED
 
 
 @cache
@@ -51,5 +58,6 @@ def load_artifact(name: str) -> Artifact:
         raise ConfigError(
             f"The compiled contract {name} cannot be read ({error}).",
             code="ContractsNotCompiled",
-            remedy="In a checkout run `make setup`; elsewhere name their folder by ASSAY_ARTIFACTS.",
+            remedy="In a checkout run `make setup`; elsewhere install a package that holds them, as releases do, "
+            "or name their folder by ASSAY_ARTIFACTS.",
         ) from error

@@ -13,42 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from eth_utils.abi import abi_to_signature
 
 from assay.protocol.errors import ConfigError
 from assay_ledger.chain.artifacts import Artifact, artifacts_dir, load_artifact
-
-CONTRACTS: Final = (
-    "Vault",
-    "ModelShares",
-    "Revenue",
-    "TestToken",
-    "Tickets",
-    "Duties",
-    "Attestations",
-    "Tenures",
-    "Commitments",
-    "Generations",
-    "GroupedGenerations",
-    "RunCharter",
-    "RunDeployer",
-    "Game",
-    "Challenges",
-    "Escrow",
-    "Payments",
-    "Bounties",
-    "Grants",
-    "DrandSeed",
-    "PrevrandaoSeed",
-    "Vouchers",
-    "RunGovernor",
-    "Gateways",
-    "AnswerCharter",
-    "AnswerDeployer",
-)
-"""The contracts whose errors and events a person can meet; what their libraries declare is among theirs."""
+from assay_ledger.chain.contract_names import MET
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +59,7 @@ def _all(kind: str) -> dict[str, tuple[Sentence, ...]]:
 def _read(kind: str, _folder: Path) -> dict[str, tuple[Sentence, ...]]:
     """By name, read once from each folder that artifacts are taken from."""
     speakers: dict[Sentence, tuple[str, ...]] = {}
-    for contract in CONTRACTS:
+    for contract in MET:
         with suppress(ConfigError):
             for sentence in _of(load_artifact(contract), kind):
                 speakers[sentence] = (*speakers.get(sentence, ()), contract)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from eth_abi.abi import decode as abi_decode
 from eth_abi.exceptions import DecodingError
@@ -16,8 +16,7 @@ from web3.exceptions import ContractCustomError, ContractLogicError, ContractPan
 from assay.protocol.errors import AssayError, ConfigError, FundsError, RejectedError, UnavailableError
 from assay_ledger.chain import natspec
 from assay_ledger.chain.artifacts import artifacts_dir, load_artifact
-
-_CONTRACTS: Final = (*natspec.CONTRACTS, "ERC20")
+from assay_ledger.chain.contract_names import REFUSING
 
 _Entry = tuple[str, dict[str, Any]]
 """A contract, and an entry of its ABI."""
@@ -109,7 +108,7 @@ def _read(kind: str, _folder: Path) -> dict[bytes, tuple[_Entry, ...]]:
 
 
 def _compiled() -> Iterator[_Entry]:
-    for contract in _CONTRACTS:
+    for contract in REFUSING:
         with suppress(ConfigError):
             yield from ((contract, entry) for entry in load_artifact(contract).abi)
 

@@ -22,6 +22,7 @@ from assay.protocol.digests import keccak
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Digest
 from assay_ledger.chain import natspec
+from assay_ledger.chain.contract_names import MET
 from assay_ledger.deployment.places import GOVERNOR, ROUND_CONTRACTS
 from tests.harness.contracts.fresh import fresh_artifacts
 
@@ -128,7 +129,7 @@ def declared(kind: str) -> set[str]:
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The contracts as the sources stand now, with what they say of themselves."""
-    with fresh_artifacts(tmp_path_factory.mktemp("artifacts"), natspec.CONTRACTS):
+    with fresh_artifacts(tmp_path_factory.mktemp("artifacts"), MET):
         yield
 
 
@@ -141,7 +142,7 @@ def test_every_contract_that_a_run_deploys_explains_what_it_throws() -> None:
     deployed = {*ROUND_CONTRACTS.values(), *GOVERNOR.values()}
     around = {"RunDeployer", "RunCharter", "GroupedGenerations", "DrandSeed", "PrevrandaoSeed", "TestToken"}
     beside = {"Vouchers", "AnswerDeployer", "AnswerCharter", "Gateways"}
-    assert deployed | around | beside == set(natspec.CONTRACTS)
+    assert deployed | around | beside == set(MET)
 
 
 def test_every_explanation_is_a_sentence_and_a_remedy(compiled: None) -> None:

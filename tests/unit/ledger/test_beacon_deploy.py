@@ -12,8 +12,8 @@ from assay.protocol.errors import AssayError, RejectedError
 from assay.protocol.run.beacon import EVMNET, LOCAL, NETWORKS, DrandNetwork, randomness
 from assay.protocol.types import BeaconRound
 from assay_ledger.bindings.beacon import BeaconSubmitted, DrandSeedContract
-from assay_ledger.chain import natspec
 from assay_ledger.chain.client import Chain
+from assay_ledger.chain.contract_names import MET
 from assay_ledger.chain.node import Anvil
 from assay_ledger.deployment.deploy import deploy_beacon, deploy_seed
 from assay_ledger.deployment.places import beacons
@@ -28,7 +28,7 @@ NUMBER, SIGNATURE = BeaconRound(ROUND["round"]), data(ROUND["signature"])
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Anvil]:
-    with fresh_artifacts(tmp_path_factory.mktemp("artifacts"), natspec.CONTRACTS), Anvil(genesis_time=START) as running:
+    with fresh_artifacts(tmp_path_factory.mktemp("artifacts"), MET), Anvil(genesis_time=START) as running:
         yield running
 
 

@@ -12,6 +12,7 @@ from web3.exceptions import ContractCustomError, ContractLogicError
 from assay.protocol.errors import AssayError
 from assay_ledger.chain import natspec
 from assay_ledger.chain.artifacts import load_artifact
+from assay_ledger.chain.contract_names import MET
 from assay_ledger.chain.rejections import rejection
 from tests.harness.contracts.fresh import fresh_artifacts
 
@@ -19,7 +20,7 @@ from tests.harness.contracts.fresh import fresh_artifacts
 @pytest.fixture(autouse=True, scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The contracts as the sources stand now, with what they say of themselves."""
-    with fresh_artifacts(tmp_path_factory.mktemp("artifacts"), natspec.CONTRACTS):
+    with fresh_artifacts(tmp_path_factory.mktemp("artifacts"), MET):
         yield
 
 
