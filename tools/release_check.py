@@ -1,8 +1,9 @@
 """Builds the release of the newest commit and installs it as strangers do: `make release-check`.
 
-The sdist and the wheel are built from a clone; the wheel goes into two empty environments with all that it needs, by
-pip and by a pinned uv, and its command is run there, away from the checkout. Version, newest heading of the changelog
-and names of the files must agree. Needs a network and, for each environment, about 1.5 GB in the folder for temporary
+The sdist and the wheel are built from a clone, with the contracts that are compiled here; the wheel goes into two empty
+environments with all that it needs, by pip and by a pinned uv, and its command is run there, away from the checkout. It
+must hold the code that docs/snapshots/code.json names. Version, newest heading of the changelog and names of the files
+must agree. Needs a network and, for each environment, about 1.5 GB in the folder for temporary
 files; what is there is removed. Part of no gate.
 """
 
@@ -25,8 +26,16 @@ ROOT = Path(__file__).resolve().parent.parent
 UV = "uv==0.13.8"
 HEADING = re.compile(r"^## (\d+\.\d+\.\d+) - (\d{4}-\d\d-\d\d)$", re.MULTILINE)
 COMMANDS = ("--version", "doctor", "bench --help")
-NOT_IN_THE_WHEEL = {"contracts", "anvil"}
-"""What a checkout compiles and fetches beside the packages: `assay doctor` misses it where nothing names it."""
+NOT_IN_THE_WHEEL = {"anvil"}
+"""What a checkout fetches beside the packages: `assay doctor` misses it where nothing names it."""
+
+CONTRACTS = ROOT / ".build" / "forge" / "out"
+HASHES = """
+import json, sys
+from eth_utils.crypto import keccak
+from assay_ledger.chain.artifacts import load_artifact
+print(json.dumps({name: "0x" + keccak(load_artifact(name).bytecode).hex() for name in sys.argv[1:]}))
+"""
 
 
 def version_of(pyproject: str, changelog: str) -> str:
@@ -65,7 +74,8 @@ def pip_sources(configured: str) -> dict[str, str]:
 
 def run(*words: str | Path, cwd: Path, more: Mapping[str, str] | None = None, ends: tuple[int, ...] = (0,)) -> str:
     """What a command prints; ends this program where it fails."""
-    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")} | dict(more or {})
+    left_out = ("PYTHONPATH", "VIRTUAL_ENV", "ASSAY_ARTIFACTS")
+    env = {k: v for k, v in os.environ.items() if k not in left_out} | dict(more or {})
     done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     if done.returncode not in ends:
         shown = " ".join(map(str, words))
@@ -77,7 +87,9 @@ def build(folder: Path) -> tuple[Path, Path]:
     """The sdist and the wheel of the newest commit."""
     run("git", "clone", "--quiet", ROOT, folder / "clone", cwd=folder)
     run("git", "-c", "advice.detachedHead=false", "checkout", "--quiet", head(), cwd=folder / "clone")
-    run(sys.executable, "-m", "hatchling", "build", "-d", folder / "dist", cwd=folder / "clone")
+    # They are of the newest commit too: `make setup` compiled them, and nothing has changed since.
+    env = {"ASSAY_ARTIFACTS": str(CONTRACTS)}
+    run(sys.executable, "-m", "hatchling", "build", "-d", folder / "dist", cwd=folder / "clone", more=env)
     ((sdist,), (wheel,)) = (folder / "dist").glob("*.tar.gz"), (folder / "dist").glob("*.whl")
     return sdist, wheel
 
@@ -111,6 +123,11 @@ def by_uv(folder: Path, wheel: Path) -> Path:
     return python.parent
 
 
+def broken(findings: list[dict[str, str]]) -> dict[str, str]:
+    """What `assay doctor` finds broken in a release, by name."""
+    return {f["name"]: f["found"] for f in findings if f["state"] == "broken" and f["name"] not in NOT_IN_THE_WHEEL}
+
+
 def try_out(bin_: Path, folder: Path, version: str) -> None:
     """Runs the installed command. Ends this program where it does not do as it should."""
     home = folder / f"home-{bin_.parent.name}"
@@ -122,14 +139,17 @@ def try_out(bin_: Path, folder: Path, version: str) -> None:
     if "step" not in run(assay, "bench", "--help", cwd=home, more=env):
         sys.exit("release check: `assay bench --help` names no bench")
     bare = json.loads(run(assay, "doctor", "--json", cwd=home, more=env, ends=(0, 3)))
-    if broken := {f["name"]: f["found"] for f in bare if f["state"] == "broken" and f["name"] not in NOT_IN_THE_WHEEL}:
-        sys.exit(f"release check: `assay doctor` finds broken: {broken}")
+    if found := broken(bare):
+        sys.exit(f"release check: `assay doctor` finds broken: {found}")
+    kept = json.loads((ROOT / "docs" / "snapshots" / "code.json").read_text())
+    held = json.loads(run(bin_ / "python", "-I", "-c", HASHES, *kept, cwd=home, more=env))
+    if others := sorted(name for name in kept if held[name] != kept[name]):
+        sys.exit(f"release check: docs/snapshots/code.json names other code of {', '.join(others)}")
     lacks = sorted(f["name"] for f in bare if f["state"] == "broken")
     # With what a checkout has beside the packages nothing is broken.
     anvil = next(ROOT.glob("node_modules/@foundry-rs/anvil-*/bin/anvil"), None)
-    artifacts = ROOT / ".build" / "forge" / "out"
-    if anvil is not None and artifacts.is_dir():
-        run(assay, "doctor", cwd=home, more=env | {"ASSAY_ARTIFACTS": str(artifacts), "ASSAY_ANVIL": str(anvil)})
+    if anvil is not None:
+        run(assay, "doctor", cwd=home, more=env | {"ASSAY_ANVIL": str(anvil)})
     print(f"  assay {', assay '.join(COMMANDS)}: as they should be; not in a wheel: {', '.join(lacks) or 'nothing'}")
 
 

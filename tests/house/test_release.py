@@ -69,3 +69,8 @@ def test_uv_looks_where_pip_looks(tool: ModuleType) -> None:
         "SSL_CERT_FILE": "/roots.pem",
     }
     assert tool.pip_sources("") == {}
+
+
+def test_a_wheel_without_contracts_is_no_release_and_one_without_anvil_is(tool: ModuleType) -> None:
+    findings = [{"name": name, "state": "broken", "found": "none"} for name in ("contracts", "anvil")]
+    assert tool.broken([*findings, {"name": "torch", "state": "ok", "found": "2.11"}]) == {"contracts": "none"}
