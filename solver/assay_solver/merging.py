@@ -108,7 +108,9 @@ def merging(seen: MergeSeen, known: MergeKnown, now: int, lead: int) -> Iterator
 
     `lead`: how long before a window ends this solver sends the last word that it will have, in seconds.
     """
-    if seen.is_position and seen.has_sealed and not seen.has_opened and seen.seal_until <= now < seen.merge_until:
+    # A root that an earlier process of this key sealed is computed here before it is opened.
+    may_open = seen.is_position and seen.has_sealed and not seen.has_opened and known.merged == seen.counted
+    if may_open and seen.seal_until <= now < seen.merge_until:
         yield OpenRoot(seen.round, seen.seat)
     if seen.mask_at <= now < seen.hold_until and seen.is_position and not seen.spoke:
         yield from _hold(seen, known, now, lead)

@@ -16,9 +16,9 @@ from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, ObjectMissing, StoreUnreachable, open_store
 from assay_ledger.store.listfile import file_size
 from assay_solver.agent import Solver
-from tests.harness.actors.stage import STAKE, RoundStageRun, new_round_run
+from tests.harness.actors.stage import STAKE, Actor, RoundsAlone, RoundStageRun, new_round_run
 from tests.harness.actors.truth import replayed_bases
-from tests.harness.actors.world import SharedChain, small_work
+from tests.harness.actors.world import COMPUTE, SharedChain, small_work
 
 
 class Crashed(Exception):
@@ -141,6 +141,26 @@ def test_a_solver_that_dies_between_two_units_trains_none_again(stage: SharedCha
     run.settle()
     assert trained == [5, 6]
     assert run.view.votes(1).root == replayed_bases(run, rounds=1)[1]
+
+
+def test_a_standby_without_a_folder_opens_the_root_that_the_first_process_sealed(
+    stage: SharedChain, tmp_path: Path
+) -> None:
+    run = new_round_run(stage, tmp_path, small_work(), rounds=1)
+    for k in range(3):
+        run.solver(f"solver {k}")
+    run.enrol()
+    run.begin()
+    run.settle(until=lambda r: Seat(0) in r.view.votes(1).seals)
+    dead = run.players.pop("solver 0").agent
+    dead.close()
+    run.settle(until=lambda r: bool(r.view.openings(1)))
+    # It looks when sealing is over, and has neither the updates nor their merge.
+    make = lambda: RoundsAlone(run.run, dead.keys, run.store, tmp_path / "standby", compute=COMPUTE)  # noqa: E731
+    run.players["standby"] = Actor(make, make())
+    run.settle()
+    assert {opening.position for opening in run.view.openings(1)} == set(map(Seat, range(3)))
+    assert run.view.votes(1).root == replayed_bases(run, rounds=1, counted=[frozenset(range(3))])[1]
 
 
 def test_long_work_says_how_far_it_is_as_often_as_heartbeats_are_renewed(stage: SharedChain, tmp_path: Path) -> None:

@@ -118,6 +118,14 @@ def test_the_root_is_opened_from_the_end_of_sealing_to_the_last_second() -> None
     assert at(1300, replace(SEALED, has_opened=True), MERGED) == []
 
 
+def test_a_root_that_an_earlier_process_sealed_is_computed_before_it_is_opened() -> None:
+    assert at(1300, SEALED, MergeKnown()) == fetches(0, 1, 2, 0, 1, 2)
+    assert at(1300, SEALED, HOLDER) == [ComputeMerge(R, ALL)]
+    assert at(MERGE, SEALED, HOLDER) == []
+    other = replace(MERGED, merged=frozenset({ME}))
+    assert at(1300, SEALED, other) == [ComputeMerge(R, ALL)]
+
+
 def test_a_round_that_is_cut_or_deserted_is_not_merged() -> None:
     assert at(HOLD, replace(SPOKEN, is_alive=False), HOLDER) == []
 
