@@ -147,7 +147,8 @@ def _debts(view: RunView) -> Iterator[Task]:
     for (ticket, number), debt in registry.debts.items():
         held = registry.tickets[ticket]
         if not held.disputes and (debt.to is None or view.me in (debt.to, held.owner)):
-            yield Task(view.now + (wait(view, ticket) if debt.to is None else 0), CollectFine(ticket, number))
+            late = wait(view, ticket) if debt.to is None else 0
+            yield Task(registry.quiet_at[ticket] + late, CollectFine(ticket, number))
 
 
 def has_unpaid_openings(view: RunView) -> bool:

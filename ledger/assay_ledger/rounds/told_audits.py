@@ -42,6 +42,13 @@ class ToldTickets(Tickets):
         """The anchors that each ticket named, with the chain time from which each counts."""
         self.missing: Counter[TicketId] = Counter()
         """What fines have taken of each ticket's lock, in wei."""
+        self.quiet_at: dict[TicketId, int] = {}
+        """When the last accusation of each ticket, or game about it, was over: its debts wait no longer."""
+
+    def undispute(self, ticket: TicketId, convicted: bool, now: int) -> bool:
+        """See Tickets."""
+        self.quiet_at[ticket] = now
+        return super().undispute(ticket, convicted, now)
 
     def on_registered(self, e: tickets.TicketRegistered) -> None:
         """A ticket is registered."""

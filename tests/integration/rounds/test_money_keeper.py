@@ -10,8 +10,10 @@ import pytest
 
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.terms import GenerationStatus
-from assay_ledger.agents import keeper
+from assay.protocol.types import Address, Wei
+from assay_ledger.agents import keeper, keeping
 from assay_ledger.agents.money_actions import (
+    CollectFine,
     FinishRun,
     FreeRound,
     LaunchRun,
@@ -30,6 +32,7 @@ from assay_ledger.agents.round_actions import (
     SeedEpoch,
     SubmitBeacon,
 )
+from assay_ledger.bindings.tickets import FineOwed
 from assay_ledger.rounds.records import RunState
 from tests.harness.rounds.money_chain import DENSE
 from tests.harness.rounds.told_money import ToldMoneyWorld
@@ -177,3 +180,26 @@ def test_keepers_wind_a_run_down_that_stands_still_and_not_before(world: KeptWor
     world.at(due)
     world.carry_out(WindDown())
     assert world.told.money.phase is RunPhase.WOUND_DOWN and world.told.money.is_stopped
+
+
+def collects_at(world: KeptWorld, who: Address) -> list[int]:
+    """From when on somebody collects what is owed."""
+    return [t.at for t in keeper.tasks(world.view(who)) if isinstance(t.action, CollectFine)]
+
+
+def test_a_forfeit_that_waited_is_collected_by_the_next_where_the_first_is_gone(world: KeptWorld) -> None:
+    world.gather()
+    books = world.told.books
+    ticket, order = next(iter(books.registry.tickets)), keeping.participants(world.view(world.sponsor))
+    first, second, third = (order[(ticket + k) % len(order)] for k in range(3))
+    # Games are told by the game's own events, which these people have none of.
+    books.registry.dispute(ticket)
+    books.registry.on_owed(FineOwed(ticket, 0, Wei(1), Address(bytes(20))))
+    world.tick(100)
+    assert collects_at(world, first) == []
+    over = world.now
+    books.registry.undispute(ticket, False, over)
+    for passed in (0, 29, 30, 10_000):
+        world.at(over + passed)
+        assert [collects_at(world, who) for who in (first, second, third)] == [[over], [over + 30], [over + 60]]
+        assert (CollectFine(ticket, 0) in keeper.due(world.view(second))) == (passed >= keeping.STAGGER_S)
