@@ -118,11 +118,13 @@ class ReplayingAgent(Agent):
         held = self.records.held_tickets()
         newest = len(view.epochs) - 1
         epoch = view.epochs[-1]
-        # What a call owes changes with its epoch alone, and with a reorganization of what it is drawn over.
+        # What a call owes changes with its epoch alone, and with a reorganization of what it is drawn over; who may
+        # answer it, with each fine and each amount put back.
         drawn_over = tuple(
             made.digest for home in range(max(0, newest - 1), newest + 1) for made in view.works_of(home)
         )
-        at = (newest, epoch.seed, epoch.deadline, tuple(h.id for h in held), drawn_over, tuple(self._answered(view)))
+        able = tuple((h.id, h.can_answer, h.is_convicted) for h in held)
+        at = (newest, epoch.seed, epoch.deadline, able, drawn_over, tuple(self._answered(view)))
         if at != self._called_at:
             self.calls, self._called_at = own_calls(self.records, held, self.chains), at
         if view.state.money.is_stopped:

@@ -10,9 +10,11 @@ import pytest
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus, DutyKind
 from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Seat
+from assay.protocol.types import Seat, Wei
+from assay_ledger.bindings.tickets import TicketFined, TicketToppedUp
 from assay_ledger.rounds.view import RunView
 from assay_verifier.cheats import AuditCheat
+from assay_whistleblower.agent import AuditorAgent
 from tests.harness.actors.world import SharedChain, small_work
 from tests.harness.auditors.audited_run import CHANGED, SEATS, AuditedRun, new_audited_run
 
@@ -153,3 +155,18 @@ def test_an_auditor_killed_at_every_transaction_opens_every_call_once(
     view = made.view
     assert all(epoch.opened == epoch.on_call for epoch in view.epochs[first:-1])
     assert {name: made.wealth(name) for name in HONEST} == before
+
+
+def test_a_ticket_that_fines_had_drained_answers_once_it_is_topped_up(stage: SharedChain, tmp_path: Path) -> None:
+    made = audited(stage, tmp_path, honest=("vera",), seats=1)
+    vera, ticket = made.players["vera"].agent, made.ticket("vera")
+    assert isinstance(vera, AuditorAgent)
+    made.settle(lambda view: view.epochs[-1].seed is not None and view.is_called(ticket, len(view.epochs) - 1))
+    view, bond = vera.see(), made.run.facts.tickets.bond
+    registry, taken = view.books.registry, Wei(bond // 2 + 1)
+    registry.on_fined(TicketFined(ticket, taken, vera.me), view.now)
+    vera.refresh(view)
+    assert vera.calls == ()
+    registry.on_topped_up(TicketToppedUp(ticket, taken))
+    vera.refresh(view)
+    assert [call.ticket for call in vera.calls] == [ticket]
