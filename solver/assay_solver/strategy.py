@@ -93,13 +93,19 @@ def share(action: Choice, view: RunView, own: OwnRounds) -> float | None:
         case FetchUpdate(round=round_):
             there, mine = seen(view, round_), known(view, own, round_)
             speak_until = there.hold_until - own.lead
-            until = speak_until if view.now < speak_until else there.seal_until
+            until = speak_until if view.now < speak_until else _root_until(view, round_)
             return patience.share(until - view.now, len(there.maskable - mine.held - mine.lost))
         case ComputeMerge(round=round_):
-            return patience.share(view.seal_until(round_) - view.now, 1)
+            return patience.share(_root_until(view, round_) - view.now, 1)
         case TrainUnit(round=round_) | CommitWork(round=round_):
             return patience.share(view.commit_until(round_) - view.now, 2)
     return None
+
+
+def _root_until(view: RunView, round_: Round) -> int:
+    """Until when the root is wanted that this solver computes: to be sealed, and what was sealed to be opened."""
+    seal_until = view.seal_until(round_)
+    return seal_until if view.now < seal_until else view.merge_until(round_)
 
 
 def recent(view: RunView) -> list[Round]:

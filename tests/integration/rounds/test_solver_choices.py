@@ -13,6 +13,7 @@ import pytest
 from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Address, Round, Seat
+from assay_ledger.agents import patience
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.rounds.view import BaseLists, RunView
 from assay_solver import strategy
@@ -323,4 +324,27 @@ def test_solvers_back_in_turns_what_they_computed_once_nobody_stands_behind_it(c
     assert all(backs(who) == [BackRoot(1, base)] for who in others)
     world.at(until)
     assert not any(backs(who) for who in people)
+    chain.evm.evm.revert(kept)
+
+
+def test_a_root_that_is_sealed_is_waited_for_as_long_as_it_can_be_opened(chain: RoundChain) -> None:
+    kept = chain.evm.evm.snapshot()
+    world = ToldWorld(chain)
+    people = world.begin(5)
+    world.commit_all(people)
+    world.hold_all(people)
+    world.at(max(world.now, world.model.commitments.hold_until(world.round, 0)) + 1)
+    assert [world.seal(who, "root") for who in people] == [""] * 5
+    view, own = view_of(world, people[0]), strategy.OwnRounds(OwnPace(0.0, 0.0, 0.0), lead=0)
+    last, left = view.merge_until(Round(0)), 20 * int(patience.LEAST_S)
+    assert view.seal_until(Round(0)) < last - left
+
+    def shares(time: int) -> list[float | None]:
+        world.at(time)
+        actions = FetchUpdate(Round(0), Seat(0)), ComputeMerge(Round(0), frozenset(map(Seat, range(5))))
+        return [strategy.share(action, view_of(world, people[0]), own) for action in actions]
+
+    # Half of what is left, shared by the five updates that are to be fetched.
+    assert shares(last - left) == [left / 10, left / 2]
+    assert shares(last) == [patience.LEAST_S] * 2
     chain.evm.evm.revert(kept)
