@@ -194,7 +194,7 @@ class ActorLoop(ABC, Generic[V, A]):
             return False
         self.keep_copies(view)
         self.refresh(view)
-        candidates = list(self.candidates(view))
+        candidates, defect = self._found(view)
         self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
         now = self._clock()
         due = [a for a in candidates if a not in self._parked or self._parked[a].is_due(head, now)]
@@ -206,8 +206,23 @@ class ActorLoop(ABC, Generic[V, A]):
             with bound_contextvars(**correlation(due[0])):
                 self._try(self.together(due, view), view)
             return True
+        if defect is not None:
+            raise defect
         self._rest(view)
         return False
+
+    def _found(self, view: V) -> tuple[list[A], Exception | None]:
+        """What could be done now, most urgent first, and the defect that ended the list before its end.
+
+        What comes before the defect is done first: a case that nobody thought of, in what can wait, loses no game.
+        """
+        found: list[A] = []
+        try:
+            for action in self.candidates(view):
+                found.append(action)
+        except Exception as error:
+            return found, error
+        return found, None
 
     def run(self, stop: threading.Event) -> None:
         """Steps until told to stop or nothing is left to do; heartbeats go on while a step takes long."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -10,6 +11,8 @@ import pytest
 from assay.cli.acting import TellsStanding
 from assay.protocol.errors import RejectedError
 from assay_ledger.agents.loop import BLOCK_S
+from assay_ledger.agents.round_actions import Choice
+from assay_ledger.rounds.view import RunView
 from assay_solver.actions import TakeSeat
 from assay_solver.agent import Solver
 from tests.harness.actors.whole_run import GAMES, new_whole_run
@@ -47,6 +50,23 @@ def test_what_is_too_early_is_asked_again_at_each_block_however_often_it_was(
         else:
             made.chain.rpc("evm_mine")
     assert [parked.times for parked in ada._parked.values()] == [1], "nothing else waits longer for it"
+
+
+def test_a_defect_in_what_can_wait_holds_up_nothing_that_is_urgent(
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = new_whole_run(stage, tmp_path)
+    ada = made.solver("ada")
+
+    def candidates(view: RunView) -> Iterator[Choice]:
+        if view.tenure is None:
+            yield TakeSeat()
+        raise KeyError("a case that nobody thought of")
+
+    monkeypatch.setattr(ada, "candidates", candidates)
+    assert ada.step() and ada.see().tenure is not None
+    with pytest.raises(KeyError):
+        ada.step()
 
 
 def test_an_actor_that_rests_says_once_why_the_run_stands_still(stage: SharedChain, tmp_path: Path) -> None:
