@@ -6,7 +6,6 @@ Source: docs/adr/0058-keys.md.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -22,6 +21,7 @@ from assay_ledger.keys import keystore
 from assay_ledger.keys.kdf import SCRYPT, Kdf
 from assay_ledger.keys.keystore import KeyInfo
 from assay_ledger.keys.sealed import MAX_BYTES, BackupCorrupt, SealedBackup, seal, unseal
+from assay_ledger.new_file import write_new
 
 KEPT: Final = ("journal.jsonl", "outbox.jsonl", "form")
 """Of an actor's folder: what no chain, store or computation gives back, and which form it has."""
@@ -156,17 +156,8 @@ def _write_folder(target: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def _write_new(path: Path, data: bytes) -> None:
-    """A file that is there whole or not at all, readable by its owner alone."""
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(temporary, path)
-        finally:
-            Path(temporary).unlink()
+        write_new(path, data)
     except FileExistsError:
         raise BackupExists(f"{path} exists already.") from None
     except OSError as error:

@@ -10,7 +10,6 @@ they are bounded and checked before any key derivation runs. `ActorKeys` is what
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
 import shutil
@@ -27,6 +26,7 @@ from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.keys.kdf import SCRYPT, Kdf, KeystoreCorrupt, corrupt
 from assay_ledger.keys.keystore_v3 import account_of, decrypt_account, encrypt_account, shown_address
 from assay_ledger.keys.signing import GrantedSpeaker, grant_text
+from assay_ledger.new_file import write_new
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
@@ -49,6 +49,12 @@ class KeyExists(ConfigError):
     """A key would be overwritten."""
 
     remedy = "Choose another name, or move the old key away yourself after testing its backup."
+
+
+class KeyUnwritable(ConfigError):
+    """A key's copy cannot be written."""
+
+    remedy = "Check the path, its permissions and the room on its disk."
 
 
 class KeyNamedTwice(UsageError):
@@ -264,13 +270,21 @@ def restore_key(keys_dir: Path, name: str, files: Mapping[str, bytes], password:
 
 
 def export_key(path: Path, target: Path) -> Path:
-    """Copy a key's encrypted file into a folder (made if need be): a backup. Raises KeyMissing, KeyExists."""
+    """Copy a key's encrypted file into a folder (made if need be): a backup.
+
+    Raises KeyMissing, KeyExists, KeyUnwritable.
+    """
     source = _file(path)
     document, copy = _read_document(source), target / source.name
     if copy.exists():
         raise KeyExists(f"{copy} exists already.")
-    target.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _write_new(copy, document)
+    try:
+        target.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_new(copy, _encoded(document))
+    except FileExistsError as error:
+        raise KeyExists(f"{error.filename2 or error.filename} exists already.") from None
+    except OSError as error:
+        raise KeyUnwritable(f"{copy} cannot be written ({error.strerror}).") from None
     return copy
 
 
@@ -334,7 +348,7 @@ def _write_folder(keys_dir: Path, name: str, documents: Mapping[str, dict[str, A
     staging = Path(tempfile.mkdtemp(prefix=".new-", dir=keys_dir))
     try:
         for file, document in sorted(documents.items()):
-            _write_new(staging / file, document)
+            write_new(staging / file, _encoded(document))
         try:
             staging.rename(keys_dir / name)
         except OSError:
@@ -343,21 +357,8 @@ def _write_folder(keys_dir: Path, name: str, documents: Mapping[str, dict[str, A
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _write_new(path: Path, document: dict[str, Any]) -> None:
-    """Write a document that must not exist yet: a linked temporary file, so that no reader sees half of it."""
-    descriptor, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)  # mode 0600
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(document, file, indent=1)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            raise KeyExists(f"{path} exists already.") from None
-    finally:
-        Path(temporary).unlink()
+def _encoded(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, indent=1).encode() + b"\n"
 
 
 def _check_name(name: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,22 @@ def test_a_backup_of_a_running_actor_is_restored_into_an_empty_home(
     assert [found["name"] for found in other.run("list")] == ["sol"]
     with pytest.raises(BackupExists):
         home.run("backup", "sol", "--out", str(out))
+
+
+def test_a_stick_without_links_takes_key_and_backup(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    stick = tmp_path / "stick"
+    home.run("export", "sol", str(stick))
+    out = stick / "sol.backup"
+    home.run("backup", "sol", "--out", str(out))
+    assert sorted(entry.name for entry in stick.iterdir()) == ["evm.json", "sol.backup"]
+    (key,) = home.run("list")
+    assert Home(tmp_path / "other", monkeypatch).run("restore", str(out))["address"] == key["address"]
 
 
 def test_a_backup_is_made_and_opened_with_the_keys_password_alone(home: Home, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -17,6 +18,7 @@ from assay_ledger.keys.keystore import (
     KeyInfo,
     KeyMissing,
     KeyNameInvalid,
+    KeyUnwritable,
     PasswordEmpty,
     check_recovery,
     create_key,
@@ -152,6 +154,50 @@ def test_a_write_that_fails_leaves_no_key_and_no_rubbish(keys_dir: Path, monkeyp
         create_key(keys_dir, "a", "p", kdf=FAST)
     assert list(keys_dir.iterdir()) == []
     create_key(keys_dir, "a", "p", kdf=FAST)
+
+
+@pytest.fixture
+def stick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of a file system without links, as FAT and exFAT are."""
+    folder = tmp_path / "stick"
+    folder.mkdir()
+
+    def refuse(source: str, target: str) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", source, None, target)
+
+    monkeypatch.setattr(os, "link", refuse)
+    return folder
+
+
+def test_a_stick_without_links_takes_a_key_and_replaces_nothing(key: KeyInfo, stick: Path) -> None:
+    written = export_key(key.path, stick)
+    assert check_recovery(stick, "pass word", expected=key).address == key.address
+    assert [entry.name for entry in stick.iterdir()] == ["evm.json"] and stat.S_IMODE(written.stat().st_mode) == 0o600
+    written.unlink()
+    written.symlink_to(stick / "elsewhere")  # what nobody sees until it is written to
+    with pytest.raises(KeyExists):
+        export_key(key.path, stick)
+    assert not (stick / "elsewhere").exists() and written.is_symlink()
+
+
+def test_a_stick_that_is_full_or_read_only_keeps_no_half_of_a_key(
+    key: KeyInfo, stick: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = os.fsync, []
+
+    def full_at_the_second(descriptor: int) -> None:
+        calls.append(descriptor)
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full_at_the_second)
+    with pytest.raises(KeyUnwritable, match="No space left") as refused:
+        export_key(key.path, stick)
+    assert refused.value.remedy and list(stick.iterdir()) == []
+    (stick / "file").touch()
+    with pytest.raises(KeyUnwritable):
+        export_key(key.path, stick / "file" / "folder")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../a", "-a", ".hidden", "a" * 65, "ä", "a b", "a\n"])
