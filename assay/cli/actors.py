@@ -255,6 +255,7 @@ def _act(
 ) -> None:
     from assay.cli import acting, leaving, ranks
     from assay.cli.beacons import WORDS
+    from assay.cli.noted_settings import note_settings
     from assay.cli.sponsors import check_sponsor
     from assay.cli.standby import stand_by
     from assay_ledger.agents.heartbeat import HeartbeatWriter
@@ -290,6 +291,7 @@ def _act(
         agent, live = acting.make(
             kind, run, keys, store, folder, settings.relays, compute, on_rest, index_url=settings.index_url
         )
+        note_settings(folder, settings)
         agent.leaving = leave
         shown.watch(agent)
         with live, announced(run.chain, settings.ws_url):

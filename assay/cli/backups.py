@@ -5,7 +5,6 @@ Source: docs/adr/0058-keys.md.
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import time
@@ -15,6 +14,7 @@ from typing import Final
 
 import platformdirs
 
+from assay.cli.noted_settings import FILE, agreed, as_file, noted_settings, said_in
 from assay.protocol.errors import ConfigError
 from assay.settings import config_path, resolve
 from assay_ledger.keys import keystore
@@ -23,11 +23,12 @@ from assay_ledger.keys.keystore import KeyInfo
 from assay_ledger.keys.sealed import MAX_BYTES, BackupCorrupt, SealedBackup, seal, unseal
 from assay_ledger.new_file import write_new
 
-KEPT: Final = ("journal.jsonl", "outbox.jsonl", "form")
-"""Of an actor's folder: what no chain, store or computation gives back, and which form it has."""
+KEPT: Final = ("journal.jsonl", "outbox.jsonl", "form", FILE)
+"""Of an actor's folder: what no chain, store or computation gives back, which form it has, and what its actor was
+started with."""
 
-SETTINGS: Final = ("rpc_url", "store", "run", "index_url", "sponsor", "allow_code", "drand_relays", "tip_floor")
-"""Those by which a process of the actor finds its run and acts in it; where things lie here is this machine's."""
+ROLES: Final = ("solver", "verifier", "whistleblower")
+"""As the usual folders are named, each with its key."""
 
 
 class BackupExists(ConfigError):
@@ -55,7 +56,8 @@ def actors_dir() -> Path:
 
 def folders_of(name: str) -> list[Path]:
     """The folders that actors with a key of this name have made in the usual place."""
-    return sorted(folder for folder in actors_dir().glob(f"*-{name}") if (folder / KEPT[0]).is_file())
+    folders = (actors_dir() / f"{role}-{name}" for role in ROLES)
+    return [folder for folder in folders if (folder / KEPT[0]).is_file()]
 
 
 def write_backup(
@@ -76,12 +78,8 @@ def write_backup(
         for file in KEPT:
             if (folder / file).is_file():
                 files[f"actors/{folder.resolve().name}/{file}"] = _read(folder / file)
-    resolved = resolve()
-    settings = {
-        setting: str(value)
-        for setting in SETTINGS
-        if resolved.sources[setting] != "default" and (value := getattr(resolved.settings, setting)) is not None
-    }
+    # What an actor was started with goes before what a process started now would find.
+    settings = {**said_in(resolve().settings), **agreed([noted_settings(folder) for folder in folders])}
     backup = SealedBackup(name, int(time.time() if now is None else now), settings, files)
     data = seal(backup, password, kdf)
     assert unseal(data, password) == backup
@@ -130,8 +128,7 @@ def restore_settings(settings: Mapping[str, str]) -> Path | None:
     if not settings or path.exists():
         return None
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [f"{name} = {value if name == 'tip_floor' else json.dumps(value)}" for name, value in settings.items()]
-    _write_new(path, ("\n".join(lines) + "\n").encode())
+    _write_new(path, as_file(settings))
     return path
 
 

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from assay.cli import backups, completion
+from assay.cli.noted_settings import FILE, noted_settings
 from assay.cli.options import JsonOption
 from assay.cli.password import PasswordFile, read_password
 from assay.durations import duration
@@ -268,8 +269,10 @@ def restore(
     held = backups.open_backup(file, password)
     info, folders = backups.restore(held, password, keys_dir, actors_dir or backups.actors_dir(), name)
     config = backups.restore_settings(held.settings)
+    started = {folder: noted for folder in folders if (noted := noted_settings(folder))}
     if as_json:
         found = {"folders": [str(folder) for folder in folders], "made_at": held.made_at, "settings": held.settings}
+        found["started_with"] = {str(folder): noted for folder, noted in started.items()}
         typer.echo(json.dumps({**info.to_json(), **found, "config": config and str(config)}))
         return
     _show([info], as_json=False, single=True)
@@ -279,6 +282,8 @@ def restore(
         f"Made {duration(max(0, int(time.time()) - held.made_at))} ago: what was done since is found on chain or "
         "computed again. Start actors with --data-dir where their folders are not the usual ones."
     )
+    for folder, noted in started.items():
+        _talk(f"The actor of {folder} was started with {dict(noted)} (ASSAY_CONFIG={folder / FILE} says so again).")
     _talk(f"settings written to {config}" if config else f"settings of the backup: {dict(held.settings)}")
 
 

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from assay.cli.backups import ActorFolderMissing, BackupExists
 from assay.cli.key import app
+from assay.cli.noted_settings import FILE, note_settings, noted_settings
 from assay.protocol.errors import AssayError
 from assay.settings import resolve
 from assay_ledger.agents.journal import Journal
@@ -95,6 +96,53 @@ def test_a_stick_without_links_takes_key_and_backup(
     assert sorted(entry.name for entry in stick.iterdir()) == ["evm.json", "sol.backup"]
     (key,) = home.run("list")
     assert Home(tmp_path / "other", monkeypatch).run("restore", str(out))["address"] == key["address"]
+
+
+def test_a_backup_holds_what_actors_were_started_with(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By flags or a service's file: run, store and node are in no configuration file then."""
+    folder = home.actors / "solver-sol"
+    flags = {"run": "0x" + "34" * 20, "rpc_url": "http://node:1/key", "tip_floor": 9}
+    note_settings(folder, resolve(flags, environment={}).settings)
+    note_settings(folder, resolve(flags, environment={}).settings)  # at each start
+    assert (folder / FILE).stat().st_mode & 0o777 == 0o600
+    out = tmp_path / "sol.backup"
+    home.run("backup", "sol", "--out", str(out))
+    other = Home(tmp_path / "other", monkeypatch)
+    back, place = other.run("restore", str(out)), other.actors / "solver-sol"
+    noted = {**flags, "tip_floor": "9", "store": "s3://bucket/run"}
+    assert back["started_with"] == {str(place): noted} and back["settings"] == noted
+    for config in (other.folder / "config.toml", place / FILE):
+        monkeypatch.setenv("ASSAY_CONFIG", str(config))
+        settings = resolve(environment={}).settings
+        assert (settings.run, settings.rpc_url, settings.tip_floor) == (flags["run"], flags["rpc_url"], 9)
+
+
+def test_of_actors_in_two_runs_each_folder_says_its_own(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = {"solver-sol": "0x" + "34" * 20, "verifier-sol": "0x" + "56" * 20}
+    Journal(home.actors / "verifier-sol").append("chain", number=7)
+    for name, run in runs.items():
+        note_settings(home.actors / name, resolve({"run": run, "rpc_url": "http://node:1"}, environment={}).settings)
+    home.run("backup", "sol", "--out", str(tmp_path / "sol.backup"))
+    back = Home(tmp_path / "other", monkeypatch).run("restore", str(tmp_path / "sol.backup"))
+    assert {Path(folder).name: noted["run"] for folder, noted in back["started_with"].items()} == runs
+    assert (back["settings"]["run"], back["settings"]["rpc_url"]) == (RUN, "http://node:1")
+
+
+def test_a_backup_takes_no_folder_of_another_key(home: Home, tmp_path: Path) -> None:
+    home.run("new", "other-sol", "--kdf", "pbkdf2")
+    Journal(home.actors / "solver-other-sol").append("chain", number=8)
+    made = home.run("backup", "sol", "--out", str(tmp_path / "sol.backup"))
+    assert {place.split("/")[1] for place in made["files"] if place.startswith("actors/")} == {"solver-sol"}
+
+
+def test_a_disk_that_takes_no_note_holds_no_actor_up(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    (home.actors / "solver-sol" / FILE).mkdir()
+    note_settings(home.actors / "solver-sol", resolve({"run": RUN}, environment={}).settings)
+    assert "cannot be written" in caplog.text and noted_settings(home.actors / "solver-sol") == {}
 
 
 def test_a_backup_is_made_and_opened_with_the_keys_password_alone(home: Home, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from assay.cli.noted_settings import noted_settings
 from assay.protocol.errors import ExitCode
 from assay.sponsor.charters import AuditRates
 from assay.sponsor.launching import stake_of
@@ -118,3 +119,7 @@ metrics = "{explorer}"
     assert ended == ["explorer", "solver"], said
     assert any("signal 9; started again in 1 s" in line["event"] for line in lines), said
     assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    # What the file said stands in the actor's folder, for a backup.
+    noted = noted_settings(tmp_path / "sol")
+    where = {"rpc_url": made.chain.url, "store": str(made.folder / "store"), "run": f"0x{made.run.address.hex()}"}
+    assert where.items() <= noted.items()
