@@ -70,7 +70,7 @@ def signature(secret: bytes, sent_at: int, body: bytes) -> str:
 class Webhook:
     """One webhook with what waits for it in `folder`. Times: `clock` never runs back, `wall` is the calendar's.
 
-    Raises ConfigError (WebhookSecretUnfit).
+    Raises ConfigError (WebhookSecretUnfit, DataDirUnwritable).
     """
 
     url: str
@@ -83,6 +83,9 @@ class Webhook:
     _not_before: float = field(default=float("-inf"))
     _unkept: list[bytes] = field(default_factory=list)
     """What the disk did not take."""
+    _done: set[str] = field(default_factory=set)
+    """Names of files that the disk does not give up, though nobody is to be sent them any more."""
+    _is_disk_well: bool = True
 
     def __post_init__(self) -> None:
         if len(self.secret) < 16:
@@ -91,15 +94,23 @@ class Webhook:
                 code="WebhookSecretUnfit",
                 remedy="Make one: `openssl rand -hex 32`.",
             )
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"{self.folder} cannot be made ({error.strerror}).",
+                code="DataDirUnwritable",
+                remedy="Name a folder (--data-dir) on a disk that can be written.",
+            ) from None
 
     def keep(self, notice: Mapping[str, Any]) -> None:
         """On disk before anything is sent; files are sent in the order of their names. Never raises for the disk."""
         waiting = self.waiting()
         for old in waiting[: max(0, len(waiting) + 1 - MOST_WAITING)]:
             self.say("too many notices wait for the webhook: the oldest is dropped")
-            old.unlink(missing_ok=True)
-        number = int(waiting[-1].name.split("-")[0]) + 1 if waiting else 1
+            self._remove(old)
+        files = self._files()
+        number = int(files[-1].name.split("-")[0]) + 1 if files else 1
         body = json.dumps(notice, sort_keys=True).encode()
         if self._unkept or not self._is_written(self.folder / f"{number:012d}-{notice['id']}.json", body):
             # In the order in which they came: what is in memory is sent behind what is on disk.
@@ -114,27 +125,62 @@ class Webhook:
                 os.fsync(out.fileno())
             beside.rename(path)
         except OSError as error:
-            self.say(f"a notice cannot be written to {self.folder} ({error.strerror}): it is kept in memory")
+            self._say_refused("written to", error)
             with suppress(OSError):
                 beside.unlink(missing_ok=True)
             return False
+        self._is_disk_well = True
         return True
 
-    def waiting(self) -> list[Path]:
-        """What was not taken yet, the oldest first.
+    def _remove(self, path: Path) -> None:
+        self._done.add(path.name)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            self._say_refused("removed from", error)
+            return
+        self._done.remove(path.name)
+        self._is_disk_well = True
 
-        Attack on oneself: a folder that holds other files, keys say, which would be posted and removed.
-        """
-        return sorted(path for path in self.folder.glob("*.json") if _NOTICE.fullmatch(path.name))
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            self._say_refused("read in", error)
+            return None
+
+    def _say_refused(self, what: str, error: OSError) -> None:
+        """Once until something is written or removed again."""
+        if self._is_disk_well:
+            self.say(f"a notice cannot be {what} {self.folder} ({error.strerror}): what comes is kept in memory")
+        self._is_disk_well = False
+
+    def waiting(self) -> list[Path]:
+        """What was not taken yet, the oldest first."""
+        return [path for path in self._files() if path.name not in self._done]
+
+    def _files(self) -> list[Path]:
+        """Attack on oneself: a folder that holds other files, keys say, which would be posted and removed."""
+        try:
+            return sorted(path for path in self.folder.glob("*.json") if _NOTICE.fullmatch(path.name))
+        except OSError as error:
+            self._say_refused("read in", error)
+            return []
 
     def send(self) -> None:
-        """Sends what waits, in order, until one is not taken; then nothing before its wait is over."""
+        """Sends what waits, in order, until one is not taken; then nothing before its wait is over. Never raises for
+        the disk: what cannot be removed is sent once, what cannot be read is tried again.
+        """
         if self.clock() < self._not_before:
             return
-        for path in self.waiting():
-            if not self._is_taken(path.read_bytes()):
-                return
-            path.unlink(missing_ok=True)
+        for path in self._files():
+            if path.name not in self._done:
+                body = self._read(path)
+                if body is None:
+                    continue
+                if not self._is_taken(body):
+                    return
+            self._remove(path)
         while self._unkept:
             if not self._is_taken(self._unkept[0]):
                 return

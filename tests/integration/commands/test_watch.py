@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from assay.protocol.errors import ConfigError
 from assay.watchdog.webhooks import SIGNATURE, Webhook, signature
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.shells import SOURCE, ActorShells
@@ -46,10 +48,10 @@ class TakingHook:
                 assert header == signature(SECRET, sent_at, body) and abs(sent_at - time.time()) < 60
                 hook.seen.append(body)
                 refused = len(hook.seen) <= hook.refuses
+                if not refused:
+                    hook.taken.append(json.loads(body))  # before the answer, after which the next one may come
                 self.send_response(503 if refused else 204)
                 self.end_headers()
-                if not refused:
-                    hook.taken.append(json.loads(body))
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass
@@ -127,6 +129,43 @@ def test_notices_are_posted_in_order_though_the_disk_takes_none_for_a_while(tmp_
     server.shutdown()
     assert [notice["n"] for notice in taking.taken] == [0, 1, 2, 3] and "kept in memory" in told[0]
     assert list((tmp_path / "watch").iterdir()) == []
+
+
+def test_a_disk_that_turns_read_only_ends_no_watching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: a stick is pulled out or remounted, and the watchdog ends when it removes what was taken."""
+    taking = TakingHook(refuses=0)
+    server = taking.serve()
+    told: list[str] = []
+    hook = Webhook(f"http://127.0.0.1:{server.server_port}/", SECRET, tmp_path / "watch", say=told.append)
+
+    def refuse(path: Path, *_: Any, **__: Any) -> Any:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    hook.keep({"id": "0" * 64, "n": 0})
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse)
+        hook.send()
+    with monkeypatch.context() as patch:
+        for name in ("unlink", "rename"):
+            patch.setattr(Path, name, refuse)
+        for _ in range(3):
+            hook.send()
+        hook.keep({"id": "1" * 64, "n": 1})
+        hook.send()
+        assert hook.waiting() == [] and len(list((tmp_path / "watch").glob("*.json"))) == 1
+    hook.keep({"id": "2" * 64, "n": 2})
+    hook.send()
+    server.shutdown()
+    assert [notice["n"] for notice in taking.taken] == [0, 1, 2]
+    assert [text for text in told if "memory" in text] == told and len(told) == 1
+    assert list((tmp_path / "watch").glob("*.json")) == []
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be made") as refused:
+        Webhook("http://127.0.0.1:1/", SECRET, tmp_path / "file" / "watch")
+    assert refused.value.remedy
 
 
 def test_files_that_are_no_notices_are_neither_posted_nor_removed(tmp_path: Path) -> None:
