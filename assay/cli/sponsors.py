@@ -17,7 +17,7 @@ import typer
 from eth_utils.address import to_checksum_address
 
 from assay.cli.common import talk
-from assay.protocol.errors import CancelledError, RejectedError
+from assay.protocol.errors import CancelledError, ConfigError, RejectedError
 from assay.protocol.types import Address
 from assay.settings import Settings
 
@@ -29,8 +29,14 @@ class UnknownSponsor(RejectedError):
     """Nobody here said that this sponsor is known."""
 
 
+class SponsorsUnusable(ConfigError):
+    """The file of known sponsors cannot be read or written."""
+
+    remedy = "Give it back to this user, with room on its disk; or name the sponsor by --sponsor (setting `sponsor`)."
+
+
 def check_sponsor(run: Run, settings: Settings) -> None:
-    """Before anything is staked: asks at a terminal, once. Raises UnknownSponsor, CancelledError."""
+    """Before anything is staked: asks at a terminal, once. Raises UnknownSponsor, CancelledError, SponsorsUnusable."""
     sponsor = run.charter.sponsor
     if is_known(run, settings):
         return
@@ -69,13 +75,16 @@ def is_known(run: Run, settings: Settings) -> bool:
 
 
 def remember(chain_id: int, sponsor: Address) -> None:
-    """Notes that a sponsor is known on a chain."""
+    """Notes that a sponsor is known on a chain. Raises SponsorsUnusable."""
     path = remembered_in()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="ascii") as file:
-        file.write(_line(chain_id, sponsor) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="ascii") as file:
+            file.write(_line(chain_id, sponsor) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise SponsorsUnusable(f"{path} cannot be written ({error.strerror}).") from None
 
 
 def remembered_in() -> Path:
@@ -88,6 +97,8 @@ def _remembered() -> frozenset[str]:
         return frozenset(remembered_in().read_text(encoding="ascii").split("\n"))
     except (FileNotFoundError, UnicodeDecodeError):
         return frozenset()
+    except OSError as error:
+        raise SponsorsUnusable(f"{remembered_in()} cannot be read ({error.strerror}).") from None
 
 
 def _line(chain_id: int, sponsor: Address) -> str:

@@ -15,6 +15,7 @@ from assay.cli import sponsors
 from assay.cli.common import archive_of
 from assay.planning.measured import MARGIN, MachineReading, MachineVerdict, WindowNeed, measure
 from assay.protocol.errors import ExitCode
+from assay.protocol.types import Address
 from assay.settings import Settings
 from assay_ledger.store.blobs import open_store
 from tests.harness.actors.desk import Desk, open_desk
@@ -115,6 +116,20 @@ def test_who_is_asked_at_a_terminal_is_asked_once(
     assert elsewhere.read_text() == f"{run.chain.chain_id} 0x{run.charter.sponsor.hex()}\n"
     elsewhere.write_text(elsewhere.read_text().replace(str(run.chain.chain_id), "1"))
     assert not sponsors.is_known(run, strange), "a sponsor is known on its chain"
+
+
+def test_a_file_of_sponsors_that_cannot_be_used_is_said_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its place is a folder, or lies behind a file: root may read and write what another user may not."""
+    sponsor = Address(bytes(20))
+    for place in (tmp_path, tmp_path / "file" / "sponsors"):
+        (tmp_path / "file").touch()
+        monkeypatch.setattr(sponsors, "remembered_in", lambda place=place: place)
+        for call in (lambda: sponsors.remember(1, sponsor), sponsors._remembered):
+            with pytest.raises(sponsors.SponsorsUnusable, match=str(place)) as refused:
+                call()
+            assert refused.value.exit_code is ExitCode.CONFIG and "--sponsor" in refused.value.remedy
 
 
 @pytest.mark.parametrize("role", ["solver", "verifier", "whistleblower"])
