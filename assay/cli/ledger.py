@@ -87,7 +87,7 @@ def stake(
     _done({"staked": wei, "free": free}, receipt, money, as_json=as_json)
 
 
-@app.command("unstake", epilog='Example: assay ledger unstake 500 --yes --json  ->  {"leaving", "not_before", "tx"}')
+@app.command("unstake", epilog='Example: assay ledger unstake 500 --yes --json  ->  {"leaving", "waited", ..., "tx"}')
 @with_settings(*RUN, *KEY)
 def unstake(
     settings: Settings,
@@ -98,7 +98,8 @@ def unstake(
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask for free stake back; `withdraw` pays it after the exit delay. With --for as a withdrawal address."""
+    """Ask for free stake back; `withdraw` pays it after the exit delay, which starts anew for what waits already. With
+    --for as a withdrawal address."""
     the_run = open_round_run(settings)
     money = the_run.currency
     wei = money.parse(amount)
@@ -107,17 +108,21 @@ def unstake(
     delay = f"{duration(the_run.charter.timing.exit)} of chain time"
     if multisig is not None:
         talk.print(f"{money.both(wei)} can be withdrawn {delay} after the call.")
+        _say_what_starts_anew(the_run, whose or Address(parse_address(multisig)))
         print_batch(the_run, multisig, f"Ask for {money.both(wei)} of free stake back", [call])
         return
     keys = unlock_key(settings)
     account, whose = keys.account, whose or keys.address
     talk.print(f"{money.both(wei)} can be withdrawn {delay} from now.")
+    waited, since = _say_what_starts_anew(the_run, whose)
     if dry_run:
         return
-    confirm(f"Take {money.both(wei)} out of {checksummed(whose)}'s stake?", yes=yes)
+    anew = f", and start the delay of {money.both(waited)} anew" if waited else ""
+    confirm(f"Take {money.both(wei)} out of {checksummed(whose)}'s stake{anew}?", yes=yes)
     receipt = the_run.chain.send(account, call)
     leaving, not_before = the_run.chain.ask(vault.exiting(whose))
-    _done({"leaving": leaving, "not_before": not_before}, receipt, money, as_json=as_json)
+    done = {"leaving": leaving, "not_before": not_before, "waited": waited, "waited_since": since}
+    _done(done, receipt, money, as_json=as_json)
 
 
 @app.command("withdraw", epilog='Example: assay ledger withdraw --json  ->  {"held", "to", "tx"}')
@@ -186,6 +191,19 @@ def withdrawal_address(
     confirm(f"Name {checksummed(payee)}?", yes=yes)
     receipt = the_run.chain.send(keys.account, call)
     _done(_payee_document(whose, payee), receipt, the_run.currency, as_json=as_json)
+
+
+def _say_what_starts_anew(run: Run, owner: Address) -> tuple[Wei, int | None]:
+    """Says what of an owner waits to be withdrawn, whose delay another request starts anew; it, and since when."""
+    waiting, not_before = run.chain.ask(run.vault.exiting(owner))
+    if not waiting:
+        return waiting, None
+    since, now = not_before - run.charter.timing.exit, run.chain.head().timestamp
+    over = " (it is over: `assay ledger withdraw` pays them before)" if now > not_before else ""
+    talk.print(
+        f"{run.currency.both(waiting)} were asked for {duration(now - since)} ago; their delay starts anew{over}."
+    )
+    return waiting, since
 
 
 def _say_what_is_paid(run: Run, owner: Address) -> Address:
@@ -366,7 +384,7 @@ def _done(document: dict[str, Any], receipt: Any, money: Currency, *, as_json: b
     if as_json:
         print_json(document | {"tx": tx})
         return
-    kinds = dict.fromkeys(("staked", "free", "leaving", "held", "paid", "tokens"), money)
+    kinds = dict.fromkeys(("staked", "free", "leaving", "waited", "held", "paid", "tokens"), money)
     kinds |= {"vested": SHARES, "gas": COIN}
     print_fields(
         {n: kinds[n].show(v) if n in kinds else v for n, v in document.items()}

@@ -105,11 +105,28 @@ def test_what_leaves_of_a_stolen_key_is_paid_to_an_address_that_it_cannot_change
     assert made.status()["withdrawal_address"] == made.hot.lower()
 
 
-def test_anybody_withdraws_for_an_owner(keyed: KeyedDesk) -> None:
+def test_anybody_withdraws_for_an_owner(keyed: KeyedDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     made = keyed
     made.stake(7)
-    asked = made.as_hot("unstake", "7", "--yes")
+    first = made.as_hot("unstake", "3", "--yes")
+    assert (first["leaving"], first["waited"], first["waited_since"]) == (3 * ONE, 0, None)
+    # Its delay starts anew with what is asked for beside it, and whoever asks is told so before.
+    made.run.chain.rpc("evm_mine", hex(first["not_before"] - 60))
+    said = made.desk("ledger", "unstake", "4", "--dry-run", *made.words("sponsor")).stderr
+    assert "3 tokens (3000000000000000000wei) were asked for" in said and "starts anew" in said
+    questions: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("assay.cli.ledger.confirm", lambda question, yes: questions.append(question))
+        made.desk("ledger", "unstake", "1", *made.words("sponsor"))
+    assert questions[0].endswith("stake, and start the delay of 3 tokens (3000000000000000000wei) anew?")
+    _, not_before = made.run.chain.ask(made.run.vault.exiting(address_of(made.account)))
+    asked = made.as_hot("unstake", "3", "--yes")
+    since = not_before - made.run.charter.timing.exit
+    assert (asked["leaving"], asked["waited"], asked["waited_since"]) == (7 * ONE, 4 * ONE, since)
+    assert asked["not_before"] > first["not_before"]
     made.run.chain.rpc("evm_mine", hex(asked["not_before"] + 1))
+    said = made.desk("ledger", "unstake", "4", "--dry-run", *made.words("sponsor")).stderr
+    assert "it is over: `assay ledger withdraw`" in " ".join(said.split())
     paid = made.as_cold("withdraw", "--for", made.hot)
     assert (paid["to"], paid["held"]) == (made.hot, 7 * ONE)
     assert made.refused("withdraw", "--for", made.hot, key=COLD_KEY) == "NothingExiting"
