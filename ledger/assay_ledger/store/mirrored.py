@@ -3,7 +3,8 @@
     reading     one store after the other, each no longer than it answers; a silent one rests (`Breaker`), so that a
                 dark first store costs a few seconds once and no window
     writing     to the first that takes it before the call returns, to the others in the background, through a queue
-                of bounded size each; what does not fit is not mirrored, and that is said
+                of bounded size each; what one refuses waits behind the rest, what does not fit is not mirrored, and
+                both are said
 
 Nothing is trusted more than with one store: bytes are hashed, whoever they come from.
 Source: docs/adr/0057-stores.md.
@@ -85,22 +86,30 @@ def _check_commas(locations: str, parts: Sequence[str]) -> None:
 
 
 class _Mirror:
-    """One store that is written to in the background, in order; slots, of which only the latest counts, by name."""
+    """One store that is written to in the background: what it has not refused yet in order, then what it has; slots, of
+    which only the latest counts, by name.
+
+    Objects and their names may come in any order. A slot that was refused is not tried again, so that nothing older
+    follows a newer one.
+    """
 
     def __init__(self, store: BlobStore, queue_bytes: int) -> None:
         self.store = store
         self._most = queue_bytes
         self._waits: deque[tuple[Write, int]] = deque()
+        self._refused: deque[tuple[Write, int]] = deque()
         self._bytes = 0
         self._slots: dict[str, bytes] = {}
+        self._refused_slots: set[str] = set()
         self._changed = threading.Condition()
         self._is_started = False
+        self._is_well = True
         self.dropped = 0
 
     def add(self, write: Write, size: int) -> None:
         """Queues a write of so many bytes; what does not fit is dropped and said."""
         with self._changed:
-            if self._bytes + size > self._most or len(self._waits) >= QUEUE_CALLS:
+            if self._bytes + size > self._most or len(self._waits) + len(self._refused) >= QUEUE_CALLS:
                 self.dropped += 1
                 if self.dropped & (self.dropped - 1) == 0:  # said at the 1st, 2nd, 4th, ...
                     _LOG.warning(
@@ -121,12 +130,12 @@ class _Mirror:
     def waiting(self) -> int:
         """Writes that the store has not taken yet."""
         with self._changed:
-            return len(self._waits) + len(self._slots)
+            return len(self._waits) + len(self._refused) + len(self._slots)
 
     def flush(self, seconds: float) -> bool:
         """Waits until nothing waits any more; False where that takes longer."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._waits and not self._slots, seconds)
+            return self._changed.wait_for(lambda: not (self._waits or self._refused or self._slots), seconds)
 
     def _wake(self) -> None:
         if not self._is_started:
@@ -137,21 +146,30 @@ class _Mirror:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waits or self._slots)
+                self._changed.wait_for(lambda: self._waits or self._refused or self._slots)
                 name = next(iter(self._slots), None)
                 data = None if name is None else self._slots[name]
-                write, size = self._waits[0] if self._waits else (None, 0)
+                # Attack: one object that a store refuses for good, and all that comes after it waits.
+                queue = self._waits or self._refused
+                write, size = queue[0] if queue else (None, 0)
             if name is not None and data is not None:
-                self._tried(lambda s: s.write_slot(name, data))  # noqa: B023 (called at once)
+                is_taken = self._tried(lambda s: s.write_slot(name, data))  # noqa: B023 (called at once)
+                (self._refused_slots.discard if is_taken else self._refused_slots.add)(name)
                 with self._changed:
                     if self._slots.get(name) is data:
                         del self._slots[name]  # a heartbeat that failed is worth no second try
             is_done = write is None or self._tried(write)
             with self._changed:
-                if write is not None and is_done:
-                    self._waits.popleft()
-                    self._bytes -= size
+                if write is not None:
+                    queue.popleft()
+                    if is_done:
+                        self._bytes -= size
+                    else:
+                        self._refused.append((write, size))
                 self._changed.notify_all()
+            if not self._is_well and not self._refused and not self._refused_slots:
+                self._is_well = True
+                _LOG.warning("%s takes what is written to it again.", self.store.location)
             if not is_done:
                 time.sleep(RETRY_S)
 
@@ -159,7 +177,13 @@ class _Mirror:
         try:
             write(self.store)
         except UnavailableError as error:
-            _LOG.info("%s is not written to: %s", self.store.location, error.message)
+            # Once until nothing is refused any more: a mirror that takes nothing must not be found out when it is read.
+            _LOG.log(
+                logging.WARNING if self._is_well else logging.INFO,
+                "%s does not take what is written to it: %s",
+                *(self.store.location, error.message),
+            )
+            self._is_well = False
             return False
         return True
 

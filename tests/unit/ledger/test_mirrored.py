@@ -12,16 +12,19 @@ from typing import Any
 import pytest
 
 from assay.protocol.types import Digest
+from assay_ledger.store import mirrored
 from assay_ledger.store.blobs import (
     BlobStore,
     ObjectMismatch,
     ObjectMissing,
     StoreAddressInvalid,
+    StoreDenied,
     StorePace,
     StoreUnreachable,
     get_named,
     open_store,
 )
+from assay_ledger.store.folder import Folder
 from assay_ledger.store.mirrored import MirroredStore, open_stores
 from tests.harness.buckets import HOSTILITIES, ServedBucket, eventually, running_bucket, soon
 
@@ -167,3 +170,88 @@ def test_what_a_mirror_cannot_keep_up_with_is_not_kept_for_ever_and_said(
     assert time.monotonic() - start < 2, "a slow mirror holds nobody up"
     assert store.dropped == 4 and "does not keep up" in caplog.text
     assert all(store.get(digest, 400) for digest in made)
+
+
+class RefusingStore(BlobStore):
+    """A folder that refuses some objects and slots, by their bytes."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(Folder(folder), str(folder))
+        self.refuses: set[bytes] = set()
+
+    def put_as(self, digest: Digest, stored: bytes, name: str | None = None) -> None:
+        """See BlobStore."""
+        self._check(stored)
+        super().put_as(digest, stored, name)
+
+    def write_slot(self, name: str, data: bytes) -> None:
+        """See SlotStore."""
+        self._check(data)
+        super().write_slot(name, data)
+
+    def _check(self, data: bytes) -> None:
+        if data in self.refuses:
+            raise StoreDenied("It is refused.")
+
+
+@pytest.fixture
+def refusing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[MirroredStore, RefusingStore]:
+    """A store with a mirror that refuses, which is tried again soon; and the mirror."""
+    monkeypatch.setattr(mirrored, "RETRY_S", 0.05)
+    second = RefusingStore(tmp_path / "second")
+    return MirroredStore([open_store(tmp_path / "first"), second]), second
+
+
+def warned(caplog: pytest.LogCaptureFixture, store: BlobStore) -> list[str]:
+    """What was said of a store; mirrors of other tests may still be at work."""
+    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    return [text for text in said if text.startswith(store.location)]
+
+
+def test_an_object_that_a_mirror_refuses_holds_nothing_else_up_and_is_said_once(
+    refusing: tuple[MirroredStore, RefusingStore], caplog: pytest.LogCaptureFixture
+) -> None:
+    store, second = refusing
+    second.refuses = {b"refused", b"too"}
+    with caplog.at_level(logging.INFO):
+        refused = [store.put(data) for data in sorted(second.refuses)]
+        taken = [store.put(bytes([n])) for n in range(3)]
+        assert eventually(lambda: all(second.has(digest) for digest in taken))
+        assert not store.flush(0.5) and not any(second.has(digest) for digest in refused)
+        (said,) = warned(caplog, second)
+        assert "second does not take what is written to it" in said and "It is refused." in said
+        second.refuses = {b"too"}
+        assert eventually(lambda: second.has(refused[0])) and warned(caplog, second) == [said]
+        second.refuses = set()
+        assert store.flush(5) and second.has(refused[1]) and store.dropped == 0
+        assert eventually(lambda: len(warned(caplog, second)) == 2)
+        assert warned(caplog, second)[1].endswith("takes what is written to it again.")
+        second.refuses = {b"third"}
+        store.put(b"third")
+        assert eventually(lambda: len(warned(caplog, second)) == 3), "a new spell"
+
+
+def test_what_a_mirror_refused_counts_towards_what_may_wait_for_it(
+    tmp_path: Path, refusing: tuple[MirroredStore, RefusingStore]
+) -> None:
+    _, second = refusing
+    store = MirroredStore([open_store(tmp_path / "first"), second], queue_bytes=1000)
+    second.refuses = {bytes([n]) * 400 for n in range(4)}
+    for data in sorted(second.refuses):
+        store.put(data)
+        time.sleep(0.1)
+    assert store.dropped == 2
+
+
+def test_a_slot_that_a_mirror_refused_never_follows_a_newer_one(
+    refusing: tuple[MirroredStore, RefusingStore], caplog: pytest.LogCaptureFixture
+) -> None:
+    store, second = refusing
+    second.refuses = {b"old"}
+    store.write_slot("actors/me", b"old")
+    assert store.flush(5) and len(warned(caplog, second)) == 1
+    second.refuses = set()
+    store.write_slot("actors/me", b"new")
+    assert store.flush(5) and eventually(lambda: len(warned(caplog, second)) == 2)
+    time.sleep(0.2)
+    assert second.read_slot("actors/me", 10) == b"new"
