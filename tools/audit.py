@@ -3,7 +3,8 @@
 Asks the advisories of PyPI (or OSV) through a pinned pip-audit, in a throw-away environment. Where no service of
 advisories can be reached, the newest list that is itself a package is read instead, and its date is said: such a list
 is years old and proves little. A folder of the advisories of PyPI (a checkout of pypa/advisory-database), fetched
-beforehand, can be read instead. Exit code 0: nothing known; 1: something found; 2: nobody could be asked.
+beforehand, can be read instead. Exit code 0: nothing known, with --offline to the list alone; 1: something found;
+2: nobody could be asked, and the list knows nothing.
 
 tools/audit.py [--offline | --advisories FOLDER]
 """
@@ -143,27 +144,26 @@ def main(arguments: list[str]) -> int:
     """See the module."""
     if "--advisories" in arguments:
         return audit_by_folder(Path(arguments[arguments.index("--advisories") + 1]))
-    worst = 0
+    is_offline = "--offline" in arguments
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder) / "bin" / "python"
-        is_offline = "--offline" in arguments
+        codes = set[int]()
         if not is_offline:
             subprocess.run([python, "-m", "pip", "install", "--quiet", PIP_AUDIT], check=True, capture_output=True)
-            codes = [ask_service(python, ROOT / name) for name in LOCKS]
-            is_offline, worst = ASKED_NOBODY in codes, FOUND if FOUND in codes else 0
-        if is_offline:
-            known, day = read_list(python, Path(folder))
-            found = [line for name in LOCKS for line in insecure(pins((ROOT / name).read_text()), known)]
-            for line in found:
-                print(f"audit: {line}")
-            worst = FOUND if found or worst else ASKED_NOBODY
-            print(
-                f"audit: no service of advisories was reached; {len(found)} found in the list of {day}", file=sys.stderr
-            )
-        else:
-            print(f"audit: {len(LOCKS)} lock files, nothing known" if not worst else "audit: see above")
-    return worst
+            codes = {ask_service(python, ROOT / name) for name in LOCKS}
+        if not is_offline and ASKED_NOBODY not in codes:
+            print("audit: see above" if FOUND in codes else f"audit: {len(LOCKS)} lock files, nothing known")
+            return FOUND if FOUND in codes else 0
+        known, day = read_list(python, Path(folder))
+    found = [line for name in LOCKS for line in insecure(pins((ROOT / name).read_text()), known)]
+    for line in found:
+        print(f"audit: {line}")
+    how = "asked" if is_offline else "reached"
+    print(f"audit: no service of advisories was {how}; {len(found)} found in the list of {day}", file=sys.stderr)
+    if found or FOUND in codes:
+        return FOUND
+    return 0 if is_offline else ASKED_NOBODY
 
 
 if __name__ == "__main__":

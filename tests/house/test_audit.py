@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.audit import LOCKS, advised, insecure, is_affected, pins, read_folder
+from tools import audit
+from tools.audit import ASKED_NOBODY, FOUND, LOCKS, advised, insecure, is_affected, pins, read_folder
 from tools.house import ROOT
 
 
@@ -46,3 +47,28 @@ def test_an_advisory_is_found_by_version_unless_it_was_withdrawn() -> None:
 def test_a_folder_without_advisories_is_no_clean_audit(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no advisories"):
         read_folder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "known", "ends"),
+    [
+        (["--offline"], None, {}, 0),
+        (["--offline"], None, {"web3": [">0"]}, FOUND),
+        ([], 0, {"web3": [">0"]}, 0),  # the service knows better than an old list
+        ([], FOUND, {}, FOUND),
+        ([], ASKED_NOBODY, {}, ASKED_NOBODY),
+        ([], ASKED_NOBODY, {"web3": [">0"]}, FOUND),
+    ],
+)
+def test_what_was_asked_for_and_is_clean_ends_with_0(
+    arguments: list[str],
+    code: int | None,
+    known: dict[str, list[str]],
+    ends: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(audit.venv, "create", lambda *_, **__: None)
+    monkeypatch.setattr(audit.subprocess, "run", lambda *_, **__: None)
+    monkeypatch.setattr(audit, "ask_service", lambda *_: code)
+    monkeypatch.setattr(audit, "read_list", lambda *_: (known, "2020-01-01"))
+    assert audit.main(arguments) == ends
