@@ -8,7 +8,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +39,7 @@ class BackupExists(ConfigError):
 
 
 class BackupUnreadable(ConfigError):
-    """A file cannot be read or written."""
+    """A file or folder cannot be read or written."""
 
     remedy = "Check the path, its permissions and the room on its disk."
 
@@ -47,6 +48,12 @@ class ActorFolderMissing(ConfigError):
     """A folder that was named holds no actor's journal."""
 
     remedy = "Name the folder that the actor was started with (--data-dir)."
+
+
+class ActorFoldersAlike(ConfigError):
+    """Two folders of one name would be one in a backup."""
+
+    remedy = "Rename one of them, and name it so where its actor is started."
 
 
 def actors_dir() -> Path:
@@ -66,7 +73,8 @@ def write_backup(
     """Writes what a key and its actors' folders hold into a new file, which was opened again before it is there.
 
     Actors may be running: a journal only grows, and what a line misses is made again.
-    Raises BackupExists, BackupUnreadable, ActorFolderMissing, BackupCorrupt (too large), WrongPassword.
+    Raises BackupExists, BackupUnreadable, ActorFolderMissing, ActorFoldersAlike, BackupCorrupt (too large),
+    WrongPassword.
     """
     if target.exists():
         raise BackupExists(f"{target} exists already.")
@@ -75,9 +83,12 @@ def write_backup(
     for folder in folders:
         if not (folder / KEPT[0]).is_file():
             raise ActorFolderMissing(f"{folder} holds no {KEPT[0]}.")
+        place = f"actors/{folder.resolve().name}"
+        if f"{place}/{KEPT[0]}" in files:
+            raise ActorFoldersAlike(f"Two folders are called {folder.resolve().name}.")
         for file in KEPT:
             if (folder / file).is_file():
-                files[f"actors/{folder.resolve().name}/{file}"] = _read(folder / file)
+                files[f"{place}/{file}"] = _read(folder / file)
     # What an actor was started with goes before what a process started now would find.
     settings = {**said_in(resolve().settings), **agreed([noted_settings(folder) for folder in folders])}
     backup = SealedBackup(name, int(time.time() if now is None else now), settings, files)
@@ -127,7 +138,8 @@ def restore_settings(settings: Mapping[str, str]) -> Path | None:
     path = config_path()
     if not settings or path.exists():
         return None
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with _written(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     _write_new(path, as_file(settings))
     return path
 
@@ -144,17 +156,28 @@ def _read(path: Path) -> bytes:
 
 
 def _write_folder(target: Path, files: Mapping[str, bytes]) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    staging = Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
-    for name, data in files.items():
-        _write_new(staging / name, data)
-    staging.rename(target)
+    with _written(target):
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        staging = Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
+        try:
+            for name, data in files.items():
+                write_new(staging / name, data)
+            staging.rename(target)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
     return target
 
 
 def _write_new(path: Path, data: bytes) -> None:
-    try:
+    """A file that is there whole or not at all, readable by its owner alone."""
+    with _written(path):
         write_new(path, data)
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        yield
     except FileExistsError:
         raise BackupExists(f"{path} exists already.") from None
     except OSError as error:

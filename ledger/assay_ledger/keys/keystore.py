@@ -14,7 +14,8 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -52,7 +53,7 @@ class KeyExists(ConfigError):
 
 
 class KeyUnwritable(ConfigError):
-    """A key's copy cannot be written."""
+    """A key cannot be written to a folder."""
 
     remedy = "Check the path, its permissions and the room on its disk."
 
@@ -127,7 +128,7 @@ class ActorKeys:
 def create_key(keys_dir: Path, name: str, password: str, *, kdf: Kdf = SCRYPT) -> KeyInfo:
     """Make a fresh key under a new name.
 
-    Raises KeyNameInvalid, PasswordEmpty or KeyExists; then nothing was written.
+    Raises KeyNameInvalid, PasswordEmpty, KeyExists or KeyUnwritable; then nothing was written.
     """
     _check_name(name)
     _check_password(password)
@@ -278,13 +279,12 @@ def export_key(path: Path, target: Path) -> Path:
     document, copy = _read_document(source), target / source.name
     if copy.exists():
         raise KeyExists(f"{copy} exists already.")
-    try:
-        target.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_new(copy, _encoded(document))
-    except FileExistsError as error:
-        raise KeyExists(f"{error.filename2 or error.filename} exists already.") from None
-    except OSError as error:
-        raise KeyUnwritable(f"{copy} cannot be written ({error.strerror}).") from None
+    with _written_to(target):
+        try:
+            target.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_new(copy, _encoded(document))
+        except FileExistsError as error:
+            raise KeyExists(f"{error.filename2 or error.filename} exists already.") from None
     return copy
 
 
@@ -344,17 +344,27 @@ def _read_document(path: Path) -> dict[str, Any]:
 
 def _write_folder(keys_dir: Path, name: str, documents: Mapping[str, dict[str, Any]]) -> None:
     """The folder of a new key with its files, or none: it is written beside and renamed."""
-    keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    staging = Path(tempfile.mkdtemp(prefix=".new-", dir=keys_dir))
-    try:
-        for file, document in sorted(documents.items()):
-            write_new(staging / file, _encoded(document))
+    with _written_to(keys_dir):
+        keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        staging = Path(tempfile.mkdtemp(prefix=".new-", dir=keys_dir))
         try:
-            staging.rename(keys_dir / name)
-        except OSError:
-            raise KeyExists(f"A key named {name!r} exists already in {keys_dir}.") from None
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+            for file, document in sorted(documents.items()):
+                write_new(staging / file, _encoded(document))
+            try:
+                staging.rename(keys_dir / name)
+            except OSError:
+                raise KeyExists(f"A key named {name!r} exists already in {keys_dir}.") from None
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _written_to(folder: Path) -> Iterator[None]:
+    """What the disk says is said of the folder."""
+    try:
+        yield
+    except OSError as error:
+        raise KeyUnwritable(f"{folder} cannot be written to ({error.strerror}).") from None
 
 
 def _encoded(document: dict[str, Any]) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from assay.cli.backups import ActorFolderMissing, BackupExists
+from assay.cli.backups import ActorFolderMissing, ActorFoldersAlike, BackupExists, BackupUnreadable
 from assay.cli.key import app
 from assay.cli.noted_settings import FILE, note_settings, noted_settings
 from assay.protocol.errors import AssayError
@@ -20,6 +20,7 @@ from assay_ledger.agents.journal import Journal
 from assay_ledger.keys.kdf import WrongPassword
 from assay_ledger.keys.keystore import KeyExists
 from assay_ledger.keys.sealed import BackupCorrupt
+from tests.harness.full_disks import writing_nothing
 
 RUN = "0x" + "12" * 20
 
@@ -157,3 +158,24 @@ def test_a_folder_without_a_journal_and_a_file_that_is_no_backup_are_refused(hom
         home.run("backup", "sol", "--out", str(tmp_path / "b"), "--data-dir", str(tmp_path))
     with pytest.raises(BackupCorrupt):
         home.run("restore", str(home.password))
+
+
+def test_folders_of_one_name_are_not_taken_for_one(home: Home, tmp_path: Path) -> None:
+    Journal(tmp_path / "solver-sol").append("chain", number=8)
+    folders = ("--data-dir", str(home.actors / "solver-sol"), "--data-dir", str(tmp_path / "solver-sol"))
+    with pytest.raises(ActorFoldersAlike):
+        home.run("backup", "sol", "--out", str(tmp_path / "b"), *folders)
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_disk_that_takes_no_folder_is_said_and_keeps_no_half_of_it(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, other = tmp_path / "sol.backup", Home(tmp_path / "other", monkeypatch)
+    home.run("backup", "sol", "--out", str(out))
+    with writing_nothing(), pytest.raises(BackupUnreadable):
+        other.run("restore", str(out))
+    assert list(other.actors.iterdir()) == []
+    with pytest.raises(BackupUnreadable):
+        other.run("restore", str(out), "--actors-dir", str(other.password / "actors"))
+    assert other.run("list") == []

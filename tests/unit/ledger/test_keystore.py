@@ -149,7 +149,7 @@ def test_a_write_that_fails_leaves_no_key_and_no_rubbish(keys_dir: Path, monkeyp
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="space"):
+    with monkeypatch.context() as patch, pytest.raises(KeyUnwritable, match="space"):
         patch.setattr(os, "fsync", full_disk)
         create_key(keys_dir, "a", "p", kdf=FAST)
     assert list(keys_dir.iterdir()) == []
