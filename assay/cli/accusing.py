@@ -69,7 +69,7 @@ def covered(settings: Settings, file: StatementArgument, bonds: BondsOption, as_
 
     Whether the statement's model is the run's says `assay inference verify --run`.
     """
-    from assay.inference.bonds import check_covered
+    from assay.inference.cover import check_covered
 
     the_run = open_round_run(settings)
     gates, signed = gates_of(the_run, bonds), read_file(file)
@@ -102,9 +102,10 @@ def accuse(
 ) -> None:
     """Find the first false token of a statement, present it, and play the game to its end; interrupted, go on by the
     same command. Locks the run's challenge bond and deposit until then; who is right gets them back, and a part of
-    the gateway's bond.
+    the gateway's bond. Who does not go on within an hour of the commitment loses the deposit.
     """
-    from assay.inference.bonds import AnswerGames, check_covered
+    from assay.inference.bonds import AnswerGames
+    from assay.inference.cover import check_covered
     from assay.inference.verify import false_place
     from assay.protocol.run.answers import answer_claim
 
@@ -128,10 +129,14 @@ def accuse(
     # Attack on whoever was interrupted: a second stake for a second game, while the first is lost by silence.
     game = games.game_on(claim)
     if not game:
-        if not games.is_committed(signed, place):
+        if (late := games.is_late(claim)) or not games.has_committed(claim):
             until = check_covered(gates, signed)
             talk.print(f"The pledge lasts until chain time {until}.")
-        confirm(f"Lock {the_run.currency.both(games.stake())} for the game?", yes=yes)
+        money = the_run.currency
+        if late:
+            burns = money.both(the_run.charter.economics.challenge_deposit)
+            talk.print(f"The challenge was not revealed in time: its deposit, {burns}, burns; it is committed to anew.")
+        confirm(f"Lock {money.both(games.stake())} for the game?", yes=yes)
         games.commit(signed, place)
         games.wait_to_reveal(claim, lambda: time.sleep(POLL_S))
         game = games.present(signed, place)
@@ -142,7 +147,7 @@ def accuse(
         return
     print_fields(document)
     if not game:
-        talk.print("The gateway had lost its bond before; the deposit came back.")
+        talk.print("The gateway had lost its bond before, or its pledge was over; the deposit came back.")
 
 
 def read_file(file: Path) -> SignedStatement:

@@ -18,7 +18,7 @@ from assay.protocol.types import Address
 from assay.settings import Settings
 
 if TYPE_CHECKING:
-    from assay.inference.bonds import CoverWatch
+    from assay.inference.cover import CoverWatch
     from assay.inference.relay.upstream import GatewayModel
     from assay_ledger.rounds.run import Run
 
@@ -118,7 +118,7 @@ def relay(
 def _cover(run: Run, bonds: str, found: GatewayModel, named: Address) -> CoverWatch:
     """Looked up once before anything is paid. Raises NotCovered, GatewaysMissing, UnknownCode."""
     from assay.cli.bonding import gates_of
-    from assay.inference.bonds import CoverWatch
+    from assay.inference.cover import CoverWatch
 
     watch = CoverWatch(gates_of(run, bonds), named, found.model)
     watch.check()

@@ -75,7 +75,7 @@ class GatewayBonds:
 
     def look(self) -> SeenBonds:
         """Asks the node: for what is new since blocks that no reorganization takes back. Raises UnavailableError."""
-        from assay.inference.bonds import accusing_time  # brings torch, which nothing else here needs
+        from assay.inference.cover import accusing_time  # brings torch, which nothing else here needs
 
         gates, chain = self.gates, self.gates.run.chain
         head, at = chain.head(), gates.gateways.address

@@ -20,16 +20,17 @@ from assay.inference.statement import SignedStatement
 from assay.inference.verify import AnotherModel
 from assay.protocol.digests import keccak
 from assay.protocol.errors import AssayError, FraudError, FundsError, InvariantError, RejectedError, UnavailableError
-from assay.protocol.game.state import REVEAL_BLOCKS
+from assay.protocol.game.state import REVEAL_BLOCKS, reveal_window
 from assay.protocol.game.table import Side
 from assay.protocol.payments.gateway_books import answer_ref
 from assay.protocol.program.program import Program
-from assay.protocol.run.answers import HELD, MAX_TOKENS, REFUTED, SaidAnswer, answer_claim
+from assay.protocol.run.answers import HELD, REFUTED, SaidAnswer, answer_claim
 from assay.protocol.run.claims import challenge_commitment
 from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.agents.game_player import GamePlayer
 from assay_ledger.bindings.gateways import AnswerAccused, GatewayBonded, ModelPledged
 from assay_ledger.bindings.token import TokenContract
+from assay_ledger.contract import Call
 from assay_ledger.deployment.answers import AnswerGates
 from assay_ledger.index.games import Game
 
@@ -37,18 +38,9 @@ if TYPE_CHECKING:
     from assay.protocol.program.trace import Trace
     from assay_ledger.keys.keystore import ActorKeys
 
-LOOKED_UP_S: Final = 30.0
-"""A conviction is seen so much later by who pays: a few answers."""
-
 _SALT: Final = b"assay.answer.salt"
 
 TraceOf = Callable[[Program, LanguageModel, SaidAnswer, int], "Trace"]
-
-
-class NotCovered(RejectedError):
-    """No bond answers for a statement."""
-
-    remedy = "Ask a gateway that `assay gateway list` shows, and pledged for longer than an accusation takes."
 
 
 class NothingToDefend(FraudError):
@@ -138,78 +130,6 @@ def pledges(gates: AnswerGates, gateway: Address) -> dict[Digest, int]:
     return {logged.event.model: logged.event.until for logged in found}
 
 
-def accusing_time(gates: AnswerGates) -> int:
-    """Seconds of chain time that a reader needs, from a false answer until it is presented, at the most."""
-    terms = gates.run.charter
-    return terms.chain.reorg_depth + 2 * terms.chain.inclusion_delay + terms.clocks.replay
-
-
-def check_covered(gates: AnswerGates, signed: SignedStatement) -> int:
-    """Until when a statement can be presented, in seconds of chain time. Raises NotCovered."""
-    check_presentable(gates, signed)
-    return check_pledged(gates, signed.signer, signed.statement.model)
-
-
-def check_presentable(gates: AnswerGates, signed: SignedStatement) -> None:
-    """That a statement is of the run and program that gateways here answer for; asks no node. Raises NotCovered."""
-    said, run = signed.statement, gates.run
-    if (said.chain_id, said.run) != (run.chain.chain_id, run.address):
-        raise NotCovered("The statement is of another run, or of none.")
-    if said.program != gates.terms.forward:
-        raise NotCovered("The statement names another forward program than the gateways here answer for.")
-    if (tokens := len(said.prompt) + len(said.answer)) > MAX_TOKENS:
-        raise NotCovered(f"Prompt and answer have {tokens} tokens; {MAX_TOKENS} can be presented.")
-
-
-def check_pledged(gates: AnswerGates, gateway: Address, model: Digest) -> int:
-    """Until when what a gateway signs now can be presented, in seconds of chain time. Raises NotCovered."""
-    run = gates.run
-    found = run.chain.ask(gates.gateways.bond_of(gateway))
-    if not found.is_bonded:
-        what = "was convicted of a false answer" if found.is_convicted else "has no bond here"
-        raise NotCovered(f"The gateway 0x{gateway.hex()} {what}.")
-    until = run.chain.ask(gates.gateways.pledge_of(gateway, model))
-    now = run.chain.head().timestamp
-    # Attack: an answer in the last minutes of a pledge, which nobody has the time to present.
-    if until < now + accusing_time(gates):
-        raise NotCovered(f"The pledge ends at {until}, in {max(0, until - now)} s: too soon for an accusation.")
-    return until
-
-
-class CoverWatch:
-    """Whether a gateway's bond answers for a model, looked up on the chain for who pays it; safe for threads."""
-
-    def __init__(
-        self, gates: AnswerGates, gateway: Address, model: Digest, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._gates, self._gateway, self._model, self._clock = gates, gateway, model, clock
-        self._looked_at = float("-inf")
-        self.until = 0
-        """The end of its pledge, in seconds of chain time, when it was last looked up."""
-
-    def check(self) -> None:
-        """Before anything is signed for it; the chain is asked every LOOKED_UP_S seconds. Raises NotCovered, and what
-        a node that does not answer raises: nobody pays for what nobody may answer for."""
-        if self._clock() - self._looked_at >= LOOKED_UP_S:
-            try:
-                self.until = check_pledged(self._gates, self._gateway, self._model)
-            except Web3Exception as error:
-                text = f"The node did not answer as expected ({type(error).__name__})."
-                raise UnavailableError(text, code="RpcError") from None
-            self._looked_at = self._clock()
-
-    def why_not(self, signed: SignedStatement) -> str:
-        """Why no bond answers for an answer; empty where one does.
-
-        No node is asked: the answer is paid for, and one that fails then must not cost its reader both.
-        """
-        try:
-            check_presentable(self._gates, signed)
-        except NotCovered as error:
-            return error.message
-        return ""
-
-
 class AnswerGames:
     """One account's games on statements of a model. `trace_of`: other than the honest runs, for liars."""
 
@@ -242,37 +162,47 @@ class AnswerGames:
     def commit(self, signed: SignedStatement, place: int) -> Digest:
         """Commits to a challenge before anybody sees the statement; found again where that is done. The claim's name.
 
-        Raises FundsError (TokensShort).
+        One that was not revealed in time is let expire, which burns its deposit, and committed to anew. Raises
+        FundsError (TokensShort).
         """
         claim = answer_claim(signed.statement.digest, signed.signer, place)
-        commitment = self._commitment(claim)
+        commitment, challenges = self._commitment(claim), self.gates.challenges
+        if self.is_late(claim):
+            self._bring(commitment, challenges.expire_challenge(commitment), committed=False)
         if not self._committed(commitment):
             deposit_for(self.gates, self.keys, self.stake())
-            self._chain.send(self.keys.account, self.gates.challenges.commit_challenge(commitment))
+            # Attack: ours, copied from the pool and paid for by somebody else first. Still only we can reveal it.
+            self._bring(commitment, challenges.commit_challenge(commitment), committed=True)
         return claim
 
-    def is_committed(self, signed: SignedStatement, place: int) -> bool:
-        """Whether this account has committed to accusing it already."""
-        return self.has_committed(answer_claim(signed.statement.digest, signed.signer, place))
-
     def has_committed(self, claim: Digest) -> bool:
-        """The same of a claim by its name."""
+        """Whether a challenge of this account is committed already."""
         return self._committed(self._commitment(claim))
+
+    def is_late(self, claim: Digest) -> bool:
+        """Whether a committed challenge can be revealed no more."""
+        at = self._committed_at(self._commitment(claim))[1]
+        return at != 0 and self._chain.head().timestamp > at + reveal_window(self.gates.run.charter.chain)
 
     def reveals_at(self, claim: Digest) -> tuple[int, int]:
         """Block and chain time from which a committed challenge can be revealed."""
-        _, block, at = self._chain.ask(self.gates.challenges.committed_challenge(self._commitment(claim)))
+        block, at = self._committed_at(self._commitment(claim))
         return block + REVEAL_BLOCKS, at + self.gates.run.charter.chain.reorg_depth
 
     def present(self, signed: SignedStatement, place: int) -> int:
         """Presents the statement and reveals the challenge; the game's number, 0 where the gateway has fallen already.
 
-        Raises RejectedError under the contract's own names.
+        Raises RejectedError under the contract's own names, FundsError (TokensShort).
         """
         claim = answer_claim(signed.statement.digest, signed.signer, place)
-        chain, account = self._chain, self.keys.account
-        chain.send(account, self.gates.gateways.accuse(said_of(signed.statement), place, signed.signature))
-        chain.send(account, self.gates.challenges.reveal_challenge(answer_ref(claim), REFUTED, self._salt(claim)))
+        try:
+            told = self.gates.gateways.accuse(said_of(signed.statement), place, signed.signature)
+            self._chain.send(self.keys.account, told)
+        except RejectedError as error:
+            # Another reader was first, or the pledge is over: the reveal opens no game, and gives the deposit back.
+            if error.code not in ("NotBonded", "NotPledged"):
+                raise
+        self._reveal(claim)
         return self.game_on(claim)
 
     def game_on(self, claim: Digest) -> int:
@@ -383,5 +313,28 @@ class AnswerGames:
         return challenge_commitment(answer_ref(claim), REFUTED, self._salt(claim), self.keys.address)
 
     def _committed(self, commitment: Digest) -> bool:
-        _, _, at = self._chain.ask(self.gates.challenges.committed_challenge(commitment))
-        return at != 0
+        return self._committed_at(commitment)[1] != 0
+
+    def _committed_at(self, commitment: Digest) -> tuple[int, int]:
+        """Block and chain time; zeros where there is none."""
+        _, block, at = self._chain.ask(self.gates.challenges.committed_challenge(commitment))
+        return block, at
+
+    def _bring(self, commitment: Digest, call: Call, *, committed: bool) -> None:
+        """Sends what commits to a challenge, or lets it expire; somebody else may have done it first."""
+        try:
+            self._chain.send(self.keys.account, call)
+        except RejectedError:
+            if self._committed(commitment) is not committed:
+                raise
+
+    def _reveal(self, claim: Digest) -> None:
+        call = self.gates.challenges.reveal_challenge(answer_ref(claim), REFUTED, self._salt(claim))
+        try:
+            self._chain.send(self.keys.account, call)
+        except RejectedError as error:
+            if error.code != "InsufficientFree":
+                raise
+            # Another game of this account has taken the bond since it was put up.
+            deposit_for(self.gates, self.keys, self.gates.run.charter.economics.challenge_bond)
+            self._chain.send(self.keys.account, call)

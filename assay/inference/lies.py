@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from assay.engine.runtime.trace import TorchTrace
-from assay.inference.bonds import AnswerGames, accusing_time, bond, check_covered, pledge_model
+from assay.inference.bonds import AnswerGames, bond, pledge_model
 from assay.inference.claims import answer_state, honest_trace
+from assay.inference.cover import accusing_time, check_covered
 from assay.inference.model import LanguageModel
 from assay.inference.statement import AnswerStatement, sign
 from assay.inference.verify import false_place

@@ -13,7 +13,7 @@ from typing import Final
 from assay.durations import duration
 from assay.protocol import abi
 from assay.protocol.digests import keccak
-from assay.protocol.game.state import REVEAL_WINDOW
+from assay.protocol.game.state import reveal_window
 from assay.protocol.rounds.epochs import last_drawn
 from assay.protocol.rounds.ids import back_lock, fee_lock, tenure_lock
 from assay.protocol.rounds.terms import NEVER, GenerationStatus, Tenure
@@ -92,8 +92,7 @@ def challenge_lock(commitment: Digest) -> Digest:
 
 def reveal_until(view: RunView, committed_at: int) -> int:
     """The last second to reveal a challenge that was committed at a time."""
-    chain = view.charter.chain
-    return committed_at + REVEAL_WINDOW + chain.reorg_depth + chain.inclusion_delay
+    return committed_at + reveal_window(view.charter.chain)
 
 
 def locks_of(view: RunView, held: Mapping[Digest, int], challenges: Mapping[Digest, int]) -> list[OwnLock]:

@@ -20,7 +20,7 @@ from assay_ledger.vouchers.purse import Purse
 from assay_ledger.vouchers.signed import SignedVoucher
 
 if TYPE_CHECKING:
-    from assay.inference.bonds import CoverWatch
+    from assay.inference.cover import CoverWatch
     from assay.inference.model import LanguageModel
 
 TRIES: Final = 3

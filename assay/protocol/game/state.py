@@ -37,8 +37,12 @@ REVEAL_WINDOW: Final = 3600
 NO_FAMILY: Final = 255
 """The family in the verdict of a game that ended before a node was opened."""
 
-
 NO_WEI: Final = Wei(0)
+
+
+def reveal_window(chain: RunChain) -> int:
+    """Seconds in which a committed challenge must be revealed: an hour beyond the chain's own delays."""
+    return REVEAL_WINDOW + chain.reorg_depth + chain.inclusion_delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,8 @@ class GameConfig:
 
     @property
     def reveal_window(self) -> int:
-        """Seconds in which a committed challenge must be revealed: an hour beyond the chain's own delays."""
-        return REVEAL_WINDOW + self.chain.reorg_depth + self.chain.inclusion_delay
+        """See `reveal_window`."""
+        return reveal_window(self.chain)
 
     @property
     def levels(self) -> int:

@@ -11,32 +11,25 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from eth_account.signers.local import LocalAccount
 from starlette.testclient import TestClient
 
 from assay.explorer.app import make_app
 from assay.explorer.bond_documents import MOST_MODELS
 from assay.explorer.reader import RunReader
-from assay.inference.bonds import LOOKED_UP_S, AnswerGames, CoverWatch, NotCovered, accusing_time
-from assay.inference.generate import generate
+from assay.inference.bonds import AnswerGames
+from assay.inference.cover import LOOKED_UP_S, CoverWatch, NotCovered, accusing_time
 from assay.inference.lies import catch_liar, claimed_trace, false_statement
-from assay.inference.rows import WindowRows
-from assay.inference.sampling import SamplingTerms
 from assay.inference.statement import AnswerStatement, read_statement, sign, statement_of
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.run.answers import answer_claim
-from assay.protocol.types import Address, Digest, Wei
+from assay.protocol.types import Digest, Wei
 from assay_ledger.chain.client import address_of
-from assay_ledger.deployment.answers import AnswerGates, check_answers
 from assay_ledger.keys.keystore import ActorKeys
-from tests.harness.inference.models import small_gpt, write_folder
+from tests.harness.inference.models import write_folder
+from tests.harness.payments.bonded import BOND, MODEL, TERMS, as_inference, file_of, gates_at, own_model, true_answer
 from tests.harness.payments.paid_run import PaidRun, paid_run
 from tests.harness.rounds.samples import ETHER
-
-MODEL = small_gpt()
-TERMS = SamplingTerms(seed=11, temperature=1_100_000)
-BOND = "100"
 
 
 @pytest.fixture(scope="module")
@@ -55,37 +48,6 @@ def bonds(paid: PaidRun) -> str:
     until = paid.done(*as_inference(paid, 0, "pledge", *own_model(paid), "--bonds", at, "--for", "864000", "--yes"))
     assert 863_000 < until["until"] - paid.chain.head().timestamp <= 864_000
     return at
-
-
-def own_model(paid: PaidRun) -> tuple[str, str]:
-    return ("--model", str(paid.folder / "pulled"))
-
-
-def as_inference(paid: PaidRun, who: int, *words: str) -> tuple[str, ...]:
-    """A command of `assay inference` by a payer."""
-    return ("inference", *paid.words(who, *words)[1:])
-
-
-def true_answer(paid: PaidRun, most: int = 8) -> AnswerStatement:
-    """What the model says, of this run."""
-    prompt = MODEL.encode("the cat")
-    found = generate(MODEL, WindowRows(MODEL), prompt, TERMS, most)
-    said = statement_of(MODEL, prompt, TERMS, most, found)
-    return AnswerStatement(
-        *(said.model, said.program, said.tokenizer, said.prompt, said.terms, said.most, said.end, said.answer),
-        paid.chain.chain_id,
-        paid.run.address,
-    )
-
-
-def file_of(paid: PaidRun, statement: AnswerStatement, key: LocalAccount, name: str) -> str:
-    path = paid.folder / f"{name}.json"
-    path.write_bytes(sign(statement, key).encode())
-    return str(path)
-
-
-def gates_at(paid: PaidRun, bonds: str) -> AnswerGates:
-    return check_answers(paid.run, Address(bytes.fromhex(bonds[2:])))
 
 
 def test_a_bonded_gateway_is_listed_and_covers_what_it_signs(paid: PaidRun, bonds: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from eth_account import Account
 
-from assay.inference.bonds import NotCovered
+from assay.inference.cover import NotCovered
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.till import TillTerms
 from assay.inference.relay.paying import GatewayFalse, GatewayRefused, PaidAnswers
