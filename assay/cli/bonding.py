@@ -31,12 +31,13 @@ from assay.cli.options import (
     with_settings,
 )
 from assay.durations import duration
-from assay.protocol.errors import UnavailableError
+from assay.protocol.errors import RejectedError, UnavailableError
 from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
     from assay_ledger.deployment.answers import AnswerGates
+    from assay_ledger.keys.keystore import ActorKeys
     from assay_ledger.rounds.run import Run
 
 BondsOption = Annotated[
@@ -113,24 +114,29 @@ def bond(
 def unbond(settings: Settings, bonds: BondsOption, yes: YesOption = False, as_json: JsonOption = False) -> None:
     """Take the bond back once nothing that was signed can be presented any more; pays out what is free, too.
 
-    Call it again after the vault's delay: what an accuser staked and won is paid out by the same command.
+    Call it again after the vault's delay: what an accuser staked and won is paid out by the same command. What is ripe
+    is paid out first; what is asked for while something waits starts the delay of both.
     """
     the_run = open_round_run(settings)
     gates, keys, chain = gates_of(the_run, bonds), unlock_key(settings), the_run.chain
-    confirm("Take the bond back, and all that is free in the vault of gateways?", yes=yes)
+    money = the_run.currency
     released = chain.ask(gates.gateways.bond_of(keys.address)).is_bonded
+    waits, not_before = chain.ask(gates.vault.exiting(keys.address))
+    is_ripe = chain.head().timestamp > not_before
+    if waits and not is_ripe and (released or chain.ask(gates.vault.free(keys.address))):
+        talk.print(f"{money.both(waits)} can be withdrawn after chain time {not_before}.")
+        talk.print("To ask for more before then starts the delay of all of it anew.")
+    confirm("Take the bond back, and all that is free in the vault of gateways?", yes=yes)
+    withdrawn = waits if is_ripe else Wei(0)
+    if withdrawn:
+        pay_out(gates, keys)
     if released:
         chain.send(keys.account, gates.gateways.unbond())
-    free = chain.ask(gates.vault.free(keys.address))
-    if free:
+    if free := chain.ask(gates.vault.free(keys.address)):
         chain.send(keys.account, gates.vault.request_exit(free))
     exiting, not_before = chain.ask(gates.vault.exiting(keys.address))
-    withdrawn = Wei(0)
-    if exiting and chain.head().timestamp > not_before:
-        chain.send(keys.account, gates.vault.withdraw())
-        withdrawn, exiting = exiting, Wei(0)
-    elif exiting:
-        talk.print(f"{the_run.currency.both(exiting)} can be withdrawn after chain time {not_before}.")
+    if exiting:
+        talk.print(f"{money.both(exiting)} can be withdrawn after chain time {not_before}.")
     document = {"released": released, "exiting": exiting, "not_before": not_before, "withdrawn": withdrawn}
     _print(document, the_run, as_json=as_json)
 
@@ -222,6 +228,15 @@ def defend(
             time.sleep(EVERY_S)
     if as_json:
         print_json({"games": sorted(played), "won": sum(played.values()), "lost": len(played) - sum(played.values())})
+
+
+def pay_out(gates: AnswerGates, keys: ActorKeys) -> None:
+    """Withdraws what is ripe of an account; anybody may have done it before, to the same account."""
+    try:
+        gates.run.chain.send(keys.account, gates.vault.withdraw())
+    except RejectedError as error:
+        if error.code != "NothingExiting":
+            raise
 
 
 def _print(document: dict[str, Any], run: Run, *, as_json: bool) -> None:

@@ -8,18 +8,21 @@ from dataclasses import dataclass
 
 import pytest
 
+from assay.cli.bonding import pay_out
 from assay.inference.bonds import AnswerGames, deposit_for
 from assay.inference.lies import claimed_trace, false_statement
 from assay.inference.statement import SignedStatement, sign
+from assay.protocol.errors import UsageError
 from assay.protocol.game.state import reveal_window
 from assay.protocol.run.answers import answer_claim
-from assay.protocol.types import Digest
+from assay.protocol.types import Digest, Wei
 from assay_ledger.deployment.answers import AnswerGates
 from assay_ledger.keys.keystore import ActorKeys
 from tests.harness.commands import assay_on
 from tests.harness.inference.models import write_folder
 from tests.harness.payments.bonded import BOND, MODEL, as_inference, file_of, gates_at, own_model, true_answer
 from tests.harness.payments.paid_run import PaidRun, paid_run
+from tests.harness.rounds.samples import ETHER
 
 PLACE = 5
 """Of the false token."""
@@ -170,3 +173,21 @@ def test_two_accusations_of_one_account_at_once_find_a_bond_each(accused: Accuse
     claims = [reader.commit(accused.signed, place) for place in places]
     accused.pass_time(max(reader.reveals_at(claim)[1] for claim in claims))
     assert [reader.present(accused.signed, place) for place in places] == [1, 2]
+
+
+def test_what_was_won_first_is_paid_out_before_more_is_asked_for(accused: Accused) -> None:
+    paid, gates, reader = accused.paid, accused.gates, accused.reader
+    unbond = paid.words(1, "unbond", "--bonds", "0x" + gates.gateways.address.hex())
+    deposit_for(gates, reader.keys, Wei(5 * ETHER))
+    first = paid.done(*unbond, "--yes")
+    deposit_for(gates, reader.keys, Wei(3 * ETHER))
+    asked = assay_on(paid.run, *unbond)
+    assert "starts the delay of all of it anew" in asked.stderr and isinstance(asked.exception, UsageError)
+    accused.pass_time(first["not_before"] + 1)
+    second = paid.done(*unbond, "--yes")
+    assert (first["exiting"], second["withdrawn"], second["exiting"]) == (5 * ETHER, 5 * ETHER, 3 * ETHER)
+    # Anybody may pay it out: that is no reason to end before what is free is asked for.
+    accused.pass_time(second["not_before"] + 1)
+    paid.chain.send(paid.keys[2], gates.vault.withdraw_for(reader.keys.address))
+    pay_out(gates, reader.keys)
+    assert accused.free(reader) == 0
