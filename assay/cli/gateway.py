@@ -238,10 +238,10 @@ def redeem(
 ) -> None:
     """Redeem the vouchers that a gateway has kept; any key may, and the tokens go to the gateway.
 
-    What is owed to the model's owners is sent on to its revenue.
+    What is owed to the model's owners in these tokens, whoever redeemed it, is sent on to its revenue.
     """
     from assay_ledger.vouchers.kept import read_vouchers
-    from assay_ledger.vouchers.redeeming import due_vouchers, redeem_vouchers, worth_redeeming
+    from assay_ledger.vouchers.redeeming import due_vouchers, pay_owners, redeem_vouchers, worth_redeeming
 
     the_run = open_round_run(settings)
     domain, kept = read_vouchers(folder)
@@ -258,6 +258,8 @@ def redeem(
         listed = {one.signed.voucher.token for one in due}
         due = worth_redeeming(due, {token: the_run.currency_of(token).parse(least) for token in listed})
     done = redeem_vouchers(the_run.chain, account, vouchers, due)
+    # Attack: a payer that redeems its last voucher itself, so that nothing is due and nobody sends the owners' part on.
+    pay_owners(the_run.chain, account, vouchers, {signed.voucher.token for signed in kept}, done)
     if done.errors and not done.transactions:
         raise done.errors[0]
     for error in done.errors:

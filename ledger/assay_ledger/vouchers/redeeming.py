@@ -24,13 +24,20 @@ BATCH: Final = 100
 """Vouchers of one transaction: 3.8 M gas where all of them are their payers' first (docs/gas.md)."""
 
 
+class VouchersUnpaid(RejectedError):
+    """Vouchers took less than the deposits behind them covered when they were looked at."""
+
+    remedy = "Nothing more can be done about these; redeem at least four times in a refund delay."
+
+
 @dataclass(frozen=True, slots=True)
 class DueVoucher:
-    """A voucher that takes something now: `worth` wei. `before`: chain time at which its payer may withdraw, if it has
-    asked to."""
+    """A voucher that takes something now: `worth` wei, with which `redeemed` are redeemed of its payer in all.
+    `before`: chain time at which its payer may withdraw, if it has asked to."""
 
     signed: SignedVoucher
     worth: Wei
+    redeemed: Wei
     before: int | None
 
 
@@ -55,7 +62,8 @@ def due_vouchers(chain: Chain, contract: VouchersContract, kept: Iterable[Signed
         deposit: PayerDeposit = chain.ask(contract.deposit_of(voucher.payer, voucher.gateway, voucher.token))
         worth = Wei(min(voucher.amount - deposit.redeemed, deposit.balance))
         if worth > 0:
-            found.append(DueVoucher(signed, worth, deposit.not_before if deposit.asked else None))
+            before = deposit.not_before if deposit.asked else None
+            found.append(DueVoucher(signed, worth, Wei(deposit.redeemed + worth), before))
     return sorted(found, key=lambda due: (due.before is None, due.before or 0, -due.worth))
 
 
@@ -84,29 +92,58 @@ def redeem_vouchers(
     A batch that fails is told of and leaves its vouchers for the next time.
     """
     result = Redeemed()
-    calls = list(_calls(contract, due, batch))
-    for call, answer in zip(calls, chain.send_all(account, calls), strict=True):
-        if isinstance(answer, AssayError):
-            # Somebody else has redeemed these vouchers, which pays the gateway as well.
-            if answer.code != "NothingToRedeem":
-                result.errors.append(answer)
+    batches = list(_batches(due, batch))
+    calls = [_call(contract, some) for some in batches]
+    for some, answer in zip(batches, chain.send_all(account, calls), strict=True):
+        taken = 0
+        if not isinstance(answer, AssayError):
+            taken = _count(result, contract, answer)
+        elif answer.code != "NothingToRedeem":
+            result.errors.append(answer)
             continue
-        assert call.to == contract.address
-        _count(result, contract, answer)
-    for token in sorted(result.to_owners):
-        _pay_owners(chain, account, contract, token, result)
+        # Somebody else may have redeemed these vouchers, which pays the gateway as well; or a payer was faster.
+        if taken < sum(one.worth for one in some) and (unpaid := [d for d in some if _is_unpaid(chain, contract, d)]):
+            text = (
+                f"{len(unpaid)} of {len(some)} vouchers took less than their deposits covered, the first that of payer "
+                f"0x{unpaid[0].signed.voucher.payer.hex()}: a deposit was taken back first, or a signature denied."
+            )
+            result.errors.append(VouchersUnpaid(text))
     return result
 
 
-def _calls(contract: VouchersContract, due: Sequence[DueVoucher], batch: int) -> Iterable[Call]:
+def pay_owners(
+    chain: Chain,
+    account: TransactionSigner,
+    contract: VouchersContract,
+    tokens: Iterable[Address],
+    result: Redeemed,
+) -> None:
+    """Sends on what is owed to the owners in some tokens, whoever redeemed it."""
+    for token in sorted(set(tokens)):
+        _pay_owners(chain, account, contract, token, result)
+
+
+def _batches(due: Sequence[DueVoucher], batch: int) -> Iterable[Sequence[DueVoucher]]:
     for place in sorted({(d.signed.voucher.gateway, d.signed.voucher.token) for d in due}):
-        own = [d.signed for d in due if (d.signed.voucher.gateway, d.signed.voucher.token) == place]
+        own = [d for d in due if (d.signed.voucher.gateway, d.signed.voucher.token) == place]
         for at in range(0, len(own), batch):
-            some = [PayerVoucherFields(s.voucher.payer, s.voucher.amount, s.signature) for s in own[at : at + batch]]
-            yield contract.redeem(*place, some)
+            yield own[at : at + batch]
 
 
-def _count(result: Redeemed, contract: VouchersContract, receipt: TxReceipt) -> None:
+def _call(contract: VouchersContract, some: Sequence[DueVoucher]) -> Call:
+    signed = [one.signed for one in some]
+    fields = [PayerVoucherFields(s.voucher.payer, s.voucher.amount, s.signature) for s in signed]
+    return contract.redeem(signed[0].voucher.gateway, signed[0].voucher.token, fields)
+
+
+def _is_unpaid(chain: Chain, contract: VouchersContract, due: DueVoucher) -> bool:
+    voucher = due.signed.voucher
+    return chain.ask(contract.deposit_of(voucher.payer, voucher.gateway, voucher.token)).redeemed < due.redeemed
+
+
+def _count(result: Redeemed, contract: VouchersContract, receipt: TxReceipt) -> int:
+    """Adds what a batch took to the sums; how much it is in all."""
+    taken = 0
     result.transactions.append("0x" + bytes(receipt["transactionHash"]).hex())
     for log in receipt["logs"]:
         if bytes.fromhex(str(log["address"])[2:]) != contract.address:
@@ -117,6 +154,8 @@ def _count(result: Redeemed, contract: VouchersContract, receipt: TxReceipt) -> 
             event = GatewayPaid.decode(log)
             result.paid[event.token] = Wei(result.paid.get(event.token, 0) + event.paid)
             result.to_owners[event.token] = Wei(result.to_owners.get(event.token, 0) + event.to_owners)
+            taken += event.paid + event.to_owners
+    return taken
 
 
 def _pay_owners(

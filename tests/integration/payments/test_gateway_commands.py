@@ -119,6 +119,40 @@ def test_a_request_for_a_refund_is_redeemed_first_and_covers_nothing(paid: PaidR
     assert paid.held(address_of(paid.gateway)) == 4 * ETHER - owners_part(Wei(4 * ETHER), TERMS.owners_ppm)
 
 
+def test_owners_have_their_part_of_what_a_payer_redeemed_itself(paid: PaidRun, tmp_path: Path) -> None:
+    """Nothing is due any more, and whoever redeems for the gateway sends the part on."""
+    paid.done(*paid.words(0, "deposit", "50", *paid.at(), "--yes"))
+    signed, part = paid.signed(0, 10 * ETHER), owners_part(Wei(10 * ETHER), TERMS.owners_ppm)
+    kept = KeptVouchers(tmp_path, paid.domain, address_of(paid.gateway))
+    accepted(Cashier(paid.chain, paid.contract, kept, [paid.token]), signed, Wei(10 * ETHER), keccak(b"a question"))
+    kept.close()
+    due = due_vouchers(paid.chain, paid.contract, [signed])
+    assert redeem_vouchers(paid.chain, paid.keys[0], paid.contract, due).vouchers == 1
+    assert paid.held(paid.run.modules.revenue) == 0
+    redeemed = paid.done(*paid.words(1, "redeem", "--from", str(tmp_path)))
+    assert (redeemed["vouchers"], redeemed["sent_on"]) == (0, {_text(paid.token): part})
+    assert paid.held(paid.run.modules.revenue) == part
+    again = paid.done(*paid.words(1, "redeem", "--from", str(tmp_path)))
+    assert not again["transactions"] and not again["sent_on"]
+
+
+@pytest.mark.parametrize("together", [1, 2])
+def test_a_deposit_that_was_taken_back_first_is_told_of(paid: PaidRun, together: int) -> None:
+    """Also where the other vouchers of its batch are paid."""
+    for who in (0, 1):
+        paid.done(*paid.words(who, "deposit", "10", *paid.at(), "--yes"))
+    paid.done(*paid.words(0, "refund", "10", *paid.at()))
+    due = due_vouchers(paid.chain, paid.contract, [paid.signed(who, 4 * ETHER) for who in range(together)])
+    assert len(due) == together and due[0].before is not None
+    paid.chain.rpc("evm_mine", {"timestamp": due[0].before})
+    paid.done(*paid.words(0, "withdraw", *paid.at()))
+    done = redeem_vouchers(paid.chain, paid.gateway, paid.contract, due)
+    assert done.vouchers == together - 1
+    (error,) = done.errors
+    assert error.code == "VouchersUnpaid"
+    assert error.message.startswith(f"1 of {together} vouchers") and _text(address_of(paid.keys[0])) in error.message
+
+
 def test_a_gateway_takes_its_own_tokens_and_no_voucher_without_a_deposit(paid: PaidRun, tmp_path: Path) -> None:
     asked = 0
 
