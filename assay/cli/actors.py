@@ -17,6 +17,7 @@ from assay.cli.common import (
     actors_dir,
     check_run_code,
     open_blobs,
+    open_chain,
     open_round_run,
     parse_address,
     print_fields,
@@ -260,10 +261,12 @@ def _act(
     from assay.cli.standby import stand_by
     from assay_ledger.agents.heartbeat import HeartbeatWriter
     from assay_ledger.chain.announced import announced
+    from assay_ledger.chain.client import RETRY_FOR_S
     from assay_ledger.deployment.places import beacon_name
     from assay_ledger.processes.turns import take_long_turns
 
-    store, run, keys = open_blobs(settings), open_round_run(settings), unlock_key(settings)
+    store, chain = open_blobs(settings), open_chain(settings, RETRY_FOR_S)
+    run, keys = open_round_run(settings, chain), unlock_key(settings)
     shown.follow(run, store, keys)
     check_run_code(run, settings)
     if leave:

@@ -38,6 +38,9 @@ READING_RUN: Final = "reading the run from the chain"
 EVENTS_FILE: Final = "events.sqlite"
 """In an actor's folder: the events of its run, as they were read."""
 
+RETRY_FOR_S: Final = 5.0
+"""A command's reads of the chain: somebody waits for it."""
+
 
 class SpokenConsole(Console):
     """What commands say to people; where the log is one of documents, a line of that."""
@@ -88,13 +91,13 @@ def configure_log(settings: Settings) -> None:
         logs.configure(logs.PLAIN, lambda text: talk.print(text, markup=False, soft_wrap=True))
 
 
-def open_chain(settings: Settings) -> Chain:
+def open_chain(settings: Settings, retry_for_s: float = RETRY_FOR_S) -> Chain:
     """The chain at the RPC URLs. Raises UnavailableError (NodeUnreachable)."""
     from assay_ledger.chain.client import Chain
 
     return Chain(
         settings.rpc_url,
-        retry_for_s=5.0,
+        retry_for_s=retry_for_s,
         tip_floor=settings.tip_floor,
         per_second=settings.rpc_per_second,
     )
