@@ -31,7 +31,7 @@ PLEDGED_S = 86_400
 
 
 @dataclass
-class Accused:
+class AccusedGateway:
     """A gateway, payer 0, that lied; a reader, payer 1, that accuses it by command; a rival, payer 2."""
 
     paid: PaidRun
@@ -79,7 +79,7 @@ def bonded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PaidRun, 
 
 
 @pytest.fixture
-def accused(bonded: tuple[PaidRun, str]) -> Iterator[Accused]:
+def accused(bonded: tuple[PaidRun, str]) -> Iterator[AccusedGateway]:
     paid, bonds = bonded
     snapshot, gates = paid.chain.rpc("evm_snapshot"), gates_at(paid, bonds)
     false = false_statement(true_answer(paid), PLACE, MODEL.vocabulary)
@@ -87,22 +87,26 @@ def accused(bonded: tuple[PaidRun, str]) -> Iterator[Accused]:
     words = as_inference(paid, 1, "accuse", file, "--bonds", bonds, *own_model(paid), "--yes")
     liar, reader, rival = (ActorKeys(f"payer-{k}", paid.keys[k]) for k in range(3))
     games = [AnswerGames(gates, MODEL, keys) for keys in (reader, rival)]
-    yield Accused(paid, gates, sign(false, paid.keys[0]), words, AnswerGames(gates, MODEL, liar, claimed_trace), *games)
+    yield AccusedGateway(
+        paid, gates, sign(false, paid.keys[0]), words, AnswerGames(gates, MODEL, liar, claimed_trace), *games
+    )
     assert paid.chain.rpc("evm_revert", snapshot)
 
 
-def rival_wins(accused: Accused) -> None:
+def rival_wins(accused: AccusedGateway) -> None:
     accused.rival.commit(accused.signed, PLACE)
     accused.wait_to_reveal(accused.rival)
     accused.play(accused.rival.present(accused.signed, PLACE), accused.rival)
 
 
-def pledge_ends(accused: Accused) -> None:
+def pledge_ends(accused: AccusedGateway) -> None:
     accused.pass_time(accused.pledged_until + 1)
 
 
 @pytest.mark.parametrize("first", [rival_wins, pledge_ends])
-def test_who_comes_too_late_gets_the_deposit_back(accused: Accused, first: Callable[[Accused], None]) -> None:
+def test_who_comes_too_late_gets_the_deposit_back(
+    accused: AccusedGateway, first: Callable[[AccusedGateway], None]
+) -> None:
     accused.pass_time(accused.pledged_until - 1200)
     accused.reader.commit(accused.signed, PLACE)
     assert accused.free(accused.reader) < accused.reader.stake()
@@ -114,7 +118,7 @@ def test_who_comes_too_late_gets_the_deposit_back(accused: Accused, first: Calla
     assert not accused.reader.has_committed(accused.claim)
 
 
-def test_a_commitment_that_a_stranger_sent_first_is_revealed_by_its_accuser(accused: Accused) -> None:
+def test_a_commitment_that_a_stranger_sent_first_is_revealed_by_its_accuser(accused: AccusedGateway) -> None:
     chain, gates = accused.paid.chain, accused.gates
     for who in (accused.reader, accused.rival):
         deposit_for(gates, who.keys, accused.reader.stake())
@@ -141,7 +145,7 @@ def test_a_commitment_that_a_stranger_sent_first_is_revealed_by_its_accuser(accu
     assert accused.free(accused.rival) == accused.reader.stake(), "the deposit went back to who had paid it"
 
 
-def test_who_was_interrupted_for_too_long_is_told_and_commits_anew(accused: Accused) -> None:
+def test_who_was_interrupted_for_too_long_is_told_and_commits_anew(accused: AccusedGateway) -> None:
     chain, gates, reader = accused.paid.chain, accused.gates, accused.reader
     terms = accused.paid.run.charter
     reader.commit(accused.signed, PLACE)
@@ -166,7 +170,7 @@ def test_who_was_interrupted_for_too_long_is_told_and_commits_anew(accused: Accu
     assert chain.ask(gates.vault.totals())[3] == burned
 
 
-def test_two_accusations_of_one_account_at_once_find_a_bond_each(accused: Accused) -> None:
+def test_two_accusations_of_one_account_at_once_find_a_bond_each(accused: AccusedGateway) -> None:
     paid, reader = accused.paid, accused.reader
     paid.chain.send(paid.keys[1], paid.run.token.mint(reader.keys.address, reader.stake()))
     places = (PLACE, PLACE + 1)
@@ -175,7 +179,7 @@ def test_two_accusations_of_one_account_at_once_find_a_bond_each(accused: Accuse
     assert [reader.present(accused.signed, place) for place in places] == [1, 2]
 
 
-def test_what_was_won_first_is_paid_out_before_more_is_asked_for(accused: Accused) -> None:
+def test_what_was_won_first_is_paid_out_before_more_is_asked_for(accused: AccusedGateway) -> None:
     paid, gates, reader = accused.paid, accused.gates, accused.reader
     unbond = paid.words(1, "unbond", "--bonds", "0x" + gates.gateways.address.hex())
     deposit_for(gates, reader.keys, Wei(5 * ETHER))

@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 RUN = ("--rpc-url", "http://127.0.0.1:1", "--run", "0x" + "11" * 20)
 
 
-class Opened(Exception):
+class ChainOpened(Exception):
     """A chain is opened: what for does not matter here."""
 
 
@@ -22,11 +22,11 @@ def patience(monkeypatch: pytest.MonkeyPatch, *words: str) -> float:
     """Seconds for which the chain that a command line opens asks again."""
 
     def refuse(_url: str, **options: Any) -> NoReturn:
-        raise Opened(options["retry_for_s"])
+        raise ChainOpened(options["retry_for_s"])
 
     monkeypatch.setattr("assay_ledger.chain.client.Chain", refuse)
     opened = assay(monkeypatch, *words, *RUN).exception
-    assert isinstance(opened, Opened), opened
+    assert isinstance(opened, ChainOpened), opened
     return float(opened.args[0])
 
 
