@@ -68,9 +68,15 @@ def load_auditor(cheat: str, tickets: int, *, reports: bool) -> MakeAgent:
 def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats: int = 0, tickets: int = 0) -> None:
     """Deposits what is missing of `amount` tokens in the vault, locked ones counted, and says what the role locks.
 
-    An actor is started many times and brings its stake once; `folder` is its own. Raises FundsError (TokensShort),
-    UserError (TokenUnreadable) where it has nothing at stake yet.
+    An actor is started many times and brings its stake once, and none where the run has ended: a service that is
+    started again would put in what its owner took out. `folder` is its own. Raises FundsError (TokensShort), UserError
+    (TokenUnreadable) where it has nothing at stake yet.
     """
+    phase = run.chain.ask(run.escrow.phase())
+    if phase.has_ended:
+        talk.print(f"deposits nothing: the run is {phase.words}")
+        bring_nothing(run, keys, folder)
+        return
     e, has, money = run.charter.economics, stake_in_vault(run, keys.address), run.currency
     if not has.total:
         check_money(run)

@@ -121,8 +121,8 @@ def what_it_locks(run: Run, role: str, tickets: int) -> int:
 def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: int) -> list[str]:
     """Why an address cannot take a role now that locks `needed` wei; empty when it can."""
     reasons, phase = [], view.state.money.phase
-    if phase > RunPhase.RUNNING:
-        reasons.append(f"the run is {phase.name.lower().replace('_', ' ')}")
+    if phase.has_ended:
+        reasons.append(f"the run is {phase.words}")
     elif phase is RunPhase.RUNNING and view.is_over:
         reasons.append("the run opens no further round")
     if role == "solver":

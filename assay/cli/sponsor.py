@@ -40,7 +40,7 @@ def _expect(run: Run, can: Callable[[RunPhase], bool], when: str) -> None:
     phase = run.chain.ask(run.escrow.phase())
     if not can(phase):
         raise RejectedError(
-            f"The run is {phase.name.lower().replace('_', ' ')}; this can be done {when}.",
+            f"The run is {phase.words}; this can be done {when}.",
             code="WrongPhase",
             remedy="`assay run show` says how far the run is.",
         )
@@ -58,6 +58,7 @@ def fund(
     from assay.sponsor.launching import fund_calls, fund_run
 
     run = open_round_run(settings)
+    _expect(run, lambda phase: not phase.has_ended, "before it ends")
     check_money(run)
     money = run.currency
     wei = money.parse(amount)
@@ -140,7 +141,7 @@ def refund(settings: Settings, multisig: MultisigOption = None, as_json: JsonOpt
     from assay.sponsor.launching import refund_all
 
     run = open_round_run(settings)
-    _expect(run, lambda phase: phase > RunPhase.RUNNING, "once it has ended")
+    _expect(run, lambda phase: phase.has_ended, "once it has ended")
     if multisig is not None:
         calls = [run.escrow.refund(Address(parse_address(multisig)))]
         print_batch(run, multisig, "Take back a payment into a run's escrow; again for each", calls)

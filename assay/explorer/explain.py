@@ -68,7 +68,7 @@ def explain_place(reader: RunReader, name: str, hit: Hit) -> Document:
     kind = hit.url.strip("/").split("/")[0].partition("?")[0]
     answers = [yes("known", f"It is {hit.what}.")]
     if name.lower().removeprefix("0x") == reader.run.address.hex():
-        phase = reader.state.money.phase.name.lower().replace("_", " ")
+        phase = reader.state.money.phase.words
         answers = [yes("known", f"It is a run of {reader.run.charter.rounds} rounds, which is {phase}.")]
         answers += [standing_still(wait) for wait in waits(reader.view)]
     elif hit.url.startswith("/events?tx="):

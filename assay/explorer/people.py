@@ -121,7 +121,7 @@ def money_document(reader: RunReader) -> Document:
     whose = {tenure_lock(number): ("tenure", number) for number in reader.state.books.tenures.tenures}
     whose |= {ticket_lock(number): ("ticket", int(number)) for number in ticket_numbers(reader)}
     return {
-        "phase": money.phase.name.lower().replace("_", " "),
+        "phase": money.phase.words,
         "launched_at": money.launched_at or None,
         "escrow": wei(money.balance),
         "reserved": {str(round_): wei(amount) for round_, amount in sorted(money.reserved.items())},

@@ -30,7 +30,7 @@ def run_document(reader: RunReader) -> Document:
             "decimals": run.currency.decimals,
             "symbol": run.currency.symbol,
         },
-        "phase": money.phase.name.lower().replace("_", " "),
+        "phase": money.phase.words,
         "contracts": {name: hexed(contract.address) for name, contract in run.all_contracts().items()},
         "code": code_document(reader),
         "programs": {name: hexed(program.root) for name, program in c.programs.items()},

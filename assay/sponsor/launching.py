@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from assay.durations import duration
+from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Round, Wei
@@ -97,9 +99,22 @@ def mint_tokens(chain: Chain, account: TransactionSigner, token: TokenContract, 
 
 
 def fund_run(chain: Chain, account: TransactionSigner, run: Run, amount: Wei) -> None:
-    """Puts tokens that an account holds into the run's escrow. Raises RejectedError (WrongPhase once it is over)."""
-    for call in fund_calls(run, amount):
+    """Puts tokens that an account holds into the run's escrow. Raises RejectedError (WrongPhase once it has ended)."""
+    *calls, last = fund_calls(run, amount)
+    for call in calls:
         chain.send(account, call)
+    try:
+        chain.send(account, last)
+    except RejectedError as error:
+        if error.code != "WrongPhase":
+            raise
+        raise RejectedError(
+            f"The run ended before the tokens came into its escrow: {run.currency.both(amount)} are free stake of "
+            f"{account.address} in the run's vault.",
+            code="WrongPhase",
+            remedy=f"`assay ledger unstake {run.currency.show(amount)}` asks for them back, and `assay ledger "
+            f"withdraw` pays them out {duration(run.charter.timing.exit)} of chain time later.",
+        ) from error
 
 
 def refund_all(chain: Chain, account: TransactionSigner, run: Run) -> None:

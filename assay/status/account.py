@@ -68,7 +68,7 @@ def status_of(view: RunView, money: OwnMoney) -> Document:
         "address": hexed(view.me),
         "known": bool(money.roles or seats or tickets or money.figures != Account()),
         "roles": list(money.roles),
-        "phase": view.state.money.phase.name.lower().replace("_", " "),
+        "phase": view.state.money.phase.words,
         "block": view.block,
         "now": view.now,
         "stake": {name: wei(getattr(money.figures, name)) for name in ("deposited", "withdrawn", "free", "locked")},

@@ -31,6 +31,16 @@ class RunPhase(IntEnum):
     WOUND_DOWN = 3
     OVER = 4
 
+    @property
+    def words(self) -> str:
+        """As people read it."""
+        return self.name.lower().replace("_", " ")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is begun or paid in any more."""
+        return self > RunPhase.RUNNING
+
 
 class CountedTickets(Protocol):
     """What the escrow asks of tickets."""

@@ -1,0 +1,116 @@
+"""Commands about a run in which others act first: what anybody may do, somebody may have done before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+
+from assay.cli import acting
+from assay.protocol.types import Wei
+from assay.sponsor.launching import mint_tokens, stake_of
+from assay_ledger.chain.client import address_of
+from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.run import Run
+from tests.harness.actors.desk import Desk, open_desk
+from tests.harness.actors.overtaken import overtaken
+from tests.harness.actors.whole_run import WholeRun, new_whole_run
+from tests.harness.actors.world import ETHER
+
+TOKEN = 10**18
+
+
+@dataclass
+class SharedRun:
+    """A run that is enrolled and funded, its sponsor's key on disk, and somebody else at a desk."""
+
+    made: WholeRun
+    desk: Desk
+    somebody: LocalAccount
+
+    @property
+    def run(self) -> Run:
+        return self.made.run
+
+    @property
+    def at(self) -> tuple[str, ...]:
+        """As its sponsor."""
+        named = ("--key", str(self.made.folder / "sponsor.json"))
+        return (*self.desk.run_words, *named, "--password-file", str(self.desk.folder / "password"))
+
+    def mint(self, tokens: int, who: LocalAccount | None = None) -> None:
+        """Tokens for an account, the sponsor's unless another is named."""
+        who = who or self.made.stage.sponsor
+        mint_tokens(self.run.chain, who, self.run.token, address_of(who), Wei(tokens * TOKEN))
+
+    def held(self, who: LocalAccount) -> int:
+        return self.run.chain.ask(self.run.token.balance_of(address_of(who)))
+
+    def wind_down(self) -> None:
+        """Nobody trains until somebody ends the run."""
+        chain = self.run.chain
+        chain.rpc("evm_mine", hex(chain.head().timestamp + self.run.charter.timing.stall + 1))
+        chain.send(self.somebody, self.run.escrow.wind_down())
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    with open_desk(tmp_path_factory.mktemp("desk")) as found:
+        yield found
+
+
+@pytest.fixture
+def shared(desk: Desk, tmp_path: Path) -> SharedRun:
+    made, somebody = new_whole_run(desk.stage, tmp_path, seats=1), Account.create()
+    made.chain.transfer(made.stage.sponsor, somebody.address, ETHER)
+    (tmp_path / "sponsor.json").write_text(
+        json.dumps(Account.encrypt(made.stage.sponsor.key, "a password", iterations=1 << 10))
+    )
+    made.solver("ada")
+    made.auditor("vera", tickets=5)
+    made.enrol()
+    made.fund()
+    return SharedRun(made, desk.at(made.run), somebody)
+
+
+def test_who_funds_a_run_that_ends_meanwhile_is_told_where_the_tokens_are(shared: SharedRun) -> None:
+    made, run, sponsor = shared.made, shared.run, shared.made.stage.sponsor
+    made.launch()
+    shared.mint(100)
+    held, free = shared.held(sponsor), made.free(address_of(sponsor))
+    words = ("run", "fund", "12.5", "--yes", *shared.at)
+    with overtaken(run.escrow.fund(Wei(25 * TOKEN // 2)), shared.wind_down):
+        late = shared.desk.refused(*words)
+    assert late.code == "WrongPhase" and f"free stake of {sponsor.address}" in late.message
+    assert "`assay ledger unstake 12.5`" in late.remedy and "withdraw`" in late.remedy
+    assert made.free(address_of(sponsor)) - free == held - shared.held(sponsor) == 25 * TOKEN // 2
+    asked = shared.desk.json("ledger", "unstake", "12.5", "--yes", *shared.at)
+    assert asked["leaving"] == 25 * TOKEN // 2
+    # From then on nothing moves, and nothing is asked: no --yes, and no password either.
+    head = run.chain.head()
+    early = shared.desk.refused("run", "fund", "1", *shared.desk.run_words)
+    assert early.code == "WrongPhase" and "is wound down" in early.message
+    assert shared.desk.refused("run", "fund", "1", "--yes", *shared.at).code == "WrongPhase"
+    assert run.chain.head() == head
+
+
+def test_an_actor_that_is_started_again_brings_nothing_to_a_run_that_ended(
+    shared: SharedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made, run, somebody = shared.made, shared.run, shared.somebody
+    keys, needed = ActorKeys("eve", somebody), stake_of(run.charter, seats=1)
+    amount = -(-needed // TOKEN)
+    shared.mint(amount, somebody)
+    made.launch()
+    shared.wind_down()
+    capsys.readouterr()
+    for typed in (str(amount), str(2 * amount), None):
+        acting.bring(run, keys, tmp_path, typed, seats=1)
+        said = capsys.readouterr().err
+        assert "deposits nothing: the run is wound down" in said and "missing" not in said
+    assert shared.held(somebody) == amount * TOKEN and made.free(keys.address) == 0
