@@ -35,8 +35,8 @@ class RunLacks(UserError):
     remedy = "Wait until enough solvers and auditors take part, or fund the escrow with `assay run fund`."
 
 
-def _expect(run: Run, can: Callable[[RunPhase], bool], when: str) -> None:
-    """What a command needs of the run's phase, in words and before anything is asked. Raises RejectedError."""
+def _expect(run: Run, can: Callable[[RunPhase], bool], when: str) -> RunPhase:
+    """The run's phase, which a command needs to be such, before anything is asked. Raises RejectedError."""
     phase = run.chain.ask(run.escrow.phase())
     if not can(phase):
         raise RejectedError(
@@ -44,6 +44,7 @@ def _expect(run: Run, can: Callable[[RunPhase], bool], when: str) -> None:
             code="WrongPhase",
             remedy="`assay run show` says how far the run is.",
         )
+    return phase
 
 
 @with_settings(*RUN, *KEY, "allow_code")
@@ -81,11 +82,16 @@ def fund(
 
 @with_settings(*RUN, *KEY)
 def open_(settings: Settings, multisig: MultisigOption = None, as_json: JsonOption = False) -> None:
-    """Open the first round: as the run's sponsor, or as anybody from the charter's day on, if enough take part."""
+    """Open the first round: as the run's sponsor, or as anybody from the charter's day on, if enough take part. Whoever
+    finds it opened already has nothing left to do."""
     from assay.sponsor.launching import launch_lacks, launch_run
 
     run = open_round_run(settings)
-    _expect(run, lambda phase: phase is RunPhase.FUNDING, "before its first round")
+    # A multisig is refused instead: what it executed would be.
+    can = (RunPhase.FUNDING, RunPhase.RUNNING) if multisig is None else (RunPhase.FUNDING,)
+    if _expect(run, lambda phase: phase in can, "before its first round") is RunPhase.RUNNING:
+        _say_open(as_json=as_json)
+        return
     lacks, all_seats = launch_lacks(run), run.charter.launch.seats
     if lacks.tickets or lacks.escrow or lacks.seats == all_seats:
         missing = [
@@ -111,8 +117,22 @@ def open_(settings: Settings, multisig: MultisigOption = None, as_json: JsonOpti
     if multisig is not None:
         print_batch(run, multisig, "Open a run's first round", [run.escrow.launch()])
         return
-    launch_run(run.chain, unlock_key(settings).account, run)
+    try:
+        launch_run(run.chain, unlock_key(settings).account, run)
+    except RejectedError as error:
+        if error.code != "WrongPhase" or run.chain.ask(run.escrow.phase()) is not RunPhase.RUNNING:
+            raise
+        _say_open(as_json=as_json)
+        return
     _print({"opened": run.chain.head().timestamp}, money, as_json=as_json)
+
+
+def _say_open(*, as_json: bool) -> None:
+    """What a command says that found nothing to open."""
+    if as_json:
+        print_json({"opened": None})
+    else:
+        typer.echo("the run is open already")
 
 
 @with_settings(*RUN, *KEY)
@@ -161,7 +181,9 @@ def refund(settings: Settings, multisig: MultisigOption = None, as_json: JsonOpt
 def add_to(app: typer.Typer) -> None:
     """Puts these verbs under `assay run`."""
     app.command("fund", epilog='Example: assay run fund 5000 --yes --json  ->  {"funded", "escrow"}')(fund)
-    app.command("open", epilog='Example: assay run open --key sponsor --json  ->  {"opened"}')(open_)
+    app.command(
+        "open", epilog='Example: assay run open --key sponsor --json  ->  {"opened"}, null where it was before'
+    )(open_)
     app.command("cancel", epilog='Example: assay run cancel --key sponsor --yes --json  ->  {"phase"}')(cancel)
     app.command("refund", epilog='Example: assay run refund --key sponsor --json  ->  {"refunded"}')(refund)
 

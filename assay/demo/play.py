@@ -12,7 +12,6 @@ from assay.demo.cast import BOUNTY_PERCENT, Cast, choose_cast
 from assay.demo.scene import OTHERS, DemoOptions, DemoScene, all_rest, make_keys, open_node, watch
 from assay.demo.stage import DemoActor
 from assay.demo.timekeeper import Timekeeper
-from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.types import Address
 from assay.sponsor.charters import DAY
@@ -134,11 +133,7 @@ def launch(scene: DemoScene) -> None:
     seasoning = scene.run.charter.timing.seasoning
     scene.talk(f"tickets count {seasoning} s of chain time after they are registered; then the sponsor opens the run")
     watch(scene, lambda _: scene.index.state.money.phase > RunPhase.FUNDING or _is_ready(scene))
-    try:
-        scene.stage.run("run", "open", "--key", "sponsor")
-    except RejectedError as error:
-        if error.code != "WrongPhase":
-            raise
+    scene.stage.run("run", "open", "--key", "sponsor")
 
 
 def play_rounds(scene: DemoScene) -> None:
@@ -149,7 +144,7 @@ def play_rounds(scene: DemoScene) -> None:
 def is_over(scene: DemoScene, beats: dict[Address, Heartbeat]) -> bool:
     """Whether the run has ended and no actor of the demo does, or waits for, anything."""
     state = scene.index.state
-    return state.money.phase > RunPhase.RUNNING and all_rest(scene, beats, state.head.number)
+    return state.money.phase.has_ended and all_rest(scene, beats, state.head.number)
 
 
 def settle(scene: DemoScene) -> None:

@@ -78,6 +78,26 @@ def shared(desk: Desk, tmp_path: Path) -> SharedRun:
     return SharedRun(made, desk.at(made.run), somebody)
 
 
+def test_who_opens_a_run_that_others_opened_is_told_that_it_is_open_already(shared: SharedRun) -> None:
+    words, run, desk = ("run", "open", *shared.at), shared.run, shared.desk
+    with overtaken(run.escrow.launch(), shared.made.launch):
+        assert desk.json(*words) == {"opened": None}
+    # Whoever types it again needs no key.
+    for again in (words, ("run", "open", *desk.run_words)):
+        assert desk.json(*again) == {"opened": None}
+        assert desk(*again).stdout == "the run is open already\n"
+    shared.wind_down()
+    late = desk.refused(*words)
+    assert late.code == "WrongPhase" and "is wound down" in late.message
+
+
+def test_who_opens_a_run_twice_opened_it_once(shared: SharedRun) -> None:
+    words, chain = ("run", "open", *shared.at), shared.run.chain
+    assert shared.desk.json(*words) == {"opened": chain.head().timestamp}
+    head = chain.head()
+    assert shared.desk.json(*words) == {"opened": None} and chain.head() == head
+
+
 def test_who_funds_a_run_that_ends_meanwhile_is_told_where_the_tokens_are(shared: SharedRun) -> None:
     made, run, sponsor = shared.made, shared.run, shared.made.stage.sponsor
     made.launch()

@@ -7,6 +7,7 @@ with what was exported by then; all others share one shell.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import signal
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.protocol.rounds.escrow import RunPhase
 from tools.house import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -175,3 +177,11 @@ def test_every_step_of_the_page_is_found() -> None:
     assert [s for s in steps if s.endswith(".py")] == ["my_model.py", "my_gpt2.py"]
     assert sum(m["apart"] is not None for m in STEP.finditer(PAGE.read_text(encoding="utf-8"))) == 5
     assert len(steps) == PAGE.read_text(encoding="utf-8").count("```sh") + 2
+
+
+def test_the_page_waits_no_longer_than_until_its_run_has_ended_in_any_way() -> None:
+    asked = re.search(r"run show --json \| grep -qE '(.*?)'", PAGE.read_text(encoding="utf-8"))
+    assert asked is not None
+    for phase in RunPhase:
+        shown = json.dumps({"rounds": 3, "phase": phase.name.lower(), "opened": 1})
+        assert bool(re.search(asked[1], shown)) == phase.has_ended
