@@ -6,7 +6,7 @@ from typing import Final
 
 import typer
 
-from assay.cli.common import open_round_run, print_json, sight, talk, unlock_key
+from assay.cli.common import open_round_run, print_json, send_unless_done, sight, talk, unlock_key
 from assay.cli.options import KEY, RELAYS, RUN, JsonOption, with_settings
 from assay.protocol.errors import UserError
 from assay.settings import Settings
@@ -31,16 +31,21 @@ def bring_beacon(settings: Settings, as_json: JsonOption = False) -> None:
         )
     times = {wanted: view.books.beacon.time_of(wanted) for wanted, _ in missing_beacons(view)}
     due = [wanted for wanted, at in times.items() if at <= view.now]
+    brought = []
     if due:
         account = unlock_key(settings).account
         for wanted in due:
             talk.print(f"{beacon_name(run.charter.beacon)}: round {wanted}", markup=False)
-            run.chain.send(account, run.beacon.submit(wanted, source.proof(wanted)))
+            call = run.beacon.submit(wanted, source.proof(wanted))
+            if send_unless_done(run.chain, account, call, "BeaconAlreadySubmitted") is None:
+                talk.print("somebody else brought it first")
+            else:
+                brought.append(wanted)
     waits_until = min((at for at in times.values() if at > view.now), default=None)
     if as_json:
-        print_json({"brought": due, "waits_until": waits_until})
-    elif due:
-        typer.echo(f"brought: {', '.join(map(str, due))}")
+        print_json({"brought": brought, "waits_until": waits_until})
+    elif brought:
+        typer.echo(f"brought: {', '.join(map(str, brought))}")
     else:
         later = "" if waits_until is None else f"; a round is waited for that is due at {waits_until} s of chain time"
         typer.echo(f"no round is missing{later}")

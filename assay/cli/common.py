@@ -16,13 +16,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from assay.protocol.errors import ConfigError, UsageError, UserError
+from assay.protocol.errors import ConfigError, RejectedError, UsageError, UserError
 from assay.settings import Settings
 
 if TYPE_CHECKING:
+    from web3.types import TxReceipt
+
     from assay.explorer.reader import RunReader
     from assay.protocol.types import Address
     from assay_ledger.chain.client import Chain
+    from assay_ledger.chain.transaction_signer import TransactionSigner
     from assay_ledger.contract import Call
     from assay_ledger.deployment.code import RunCode
     from assay_ledger.keys.keystore import ActorKeys
@@ -276,6 +279,16 @@ def address_asked(settings: Settings, who: str | None) -> Address:
     if settings.key is None:
         raise UsageError("No address is named.", code="AddressMissing", remedy="Give --address ADDRESS or --key NAME.")
     return Address(parse_address(str(describe_key(find_key(settings.keys_dir, settings.key)).address)))
+
+
+def send_unless_done(chain: Chain, account: TransactionSigner, call: Call, code: str) -> TxReceipt | None:
+    """Sends what others may do too; None where somebody was first, which the contract says by this error."""
+    try:
+        return chain.send(account, call)
+    except RejectedError as error:
+        if error.code != code:
+            raise
+    return None
 
 
 def print_batch(run: Run, multisig: str, what: str, calls: Sequence[Call], *, simulated: bool = True) -> None:

@@ -12,8 +12,9 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
 from assay.cli import acting
-from assay.protocol.types import Wei
+from assay.protocol.types import BeaconRound, Wei
 from assay.sponsor.launching import mint_tokens, stake_of
+from assay_ledger.agents import keeper
 from assay_ledger.chain.client import address_of
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.run import Run
@@ -27,7 +28,7 @@ TOKEN = 10**18
 
 @dataclass
 class SharedRun:
-    """A run that is enrolled and funded, its sponsor's key on disk, and somebody else at a desk."""
+    """A run with its sponsor at a desk, the key on disk, and somebody else with coins."""
 
     made: WholeRun
     desk: Desk
@@ -65,17 +66,24 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def shared(desk: Desk, tmp_path: Path) -> SharedRun:
+def posted(desk: Desk, tmp_path: Path) -> SharedRun:
+    """Nobody takes part yet."""
     made, somebody = new_whole_run(desk.stage, tmp_path, seats=1), Account.create()
     made.chain.transfer(made.stage.sponsor, somebody.address, ETHER)
     (tmp_path / "sponsor.json").write_text(
         json.dumps(Account.encrypt(made.stage.sponsor.key, "a password", iterations=1 << 10))
     )
-    made.solver("ada")
-    made.auditor("vera", tickets=5)
-    made.enrol()
-    made.fund()
     return SharedRun(made, desk.at(made.run), somebody)
+
+
+@pytest.fixture
+def shared(posted: SharedRun) -> SharedRun:
+    """It can be opened."""
+    posted.made.solver("ada")
+    posted.made.auditor("vera", tickets=5)
+    posted.made.enrol()
+    posted.made.fund()
+    return posted
 
 
 def test_who_opens_a_run_that_others_opened_is_told_that_it_is_open_already(shared: SharedRun) -> None:
@@ -134,3 +142,18 @@ def test_an_actor_that_is_started_again_brings_nothing_to_a_run_that_ended(
         said = capsys.readouterr().err
         assert "deposits nothing: the run is wound down" in said and "missing" not in said
     assert shared.held(somebody) == amount * TOKEN and made.free(keys.address) == 0
+
+
+@pytest.mark.parametrize("others", [1, 2])
+def test_rounds_that_others_bring_first_keep_nobody_from_bringing_the_next(
+    posted: SharedRun, monkeypatch: pytest.MonkeyPatch, others: int
+) -> None:
+    run, chain = posted.run, posted.run.chain
+    now = chain.head().timestamp
+    due = [BeaconRound(now - 1), BeaconRound(now)]  # of the chain's own randomness a round is a second
+    monkeypatch.setattr(keeper, "missing_beacons", lambda _: ((wanted, 0) for wanted in due))
+    theirs = [run.beacon.submit(wanted, b"") for wanted in due[:others]]
+    with overtaken(theirs[0], lambda: [chain.send(posted.somebody, call) for call in theirs]):
+        done = posted.desk.json("run", "bring-beacon", *posted.at)
+    assert done == {"brought": due[others:], "waits_until": None}
+    assert all(chain.ask(run.beacon.is_known(wanted)) for wanted in due)
