@@ -18,6 +18,7 @@ from assay.cli.common import (
     print_batch,
     print_fields,
     print_json,
+    send_unless_done,
     talk,
     unlock_key,
 )
@@ -270,21 +271,30 @@ def claim(settings: Settings, owner: ForOption = None, as_json: JsonOption = Fal
     account, receipt = keys.account, None
     whose = keys.address if owner is None else Address(parse_address(owner))
     ripe = vested_grants(the_run, whose)
-    vested = sum(amount for _, amount in ripe)
     if ripe:
-        talk.print(f"releases {SHARES.show(vested)} shares that have vested, in {len(ripe)} transactions")
-    for name, _ in ripe:
-        receipt = the_run.chain.send(account, the_run.grants.release(name))
+        shares = SHARES.show(sum(amount for _, amount in ripe))
+        talk.print(f"releases {shares} shares that have vested, in {len(ripe)} transactions")
+    vested = 0
+    for name, amount in ripe:
+        done = send_unless_done(the_run.chain, account, the_run.grants.release(name), "GrantNotFound")
+        if done is None:
+            talk.print(f"somebody else released {SHARES.show(amount)} of them first")
+        else:
+            receipt, vested = done, vested + amount
     claimed: dict[str, int] = {}
     for token in the_run.charter.revenue_tokens:
         where = "0x" + token.hex()
         due = the_run.chain.ask(the_run.revenue.claimable(token, whose))
         if due:
             talk.print(f"claims {the_run.currency_of(token).both(due)} of {where}")
-            receipt = the_run.chain.send(account, the_run.revenue.claim_for(token, whose))
-            claimed[where] = due
+            call = the_run.revenue.claim_for(token, whose)
+            done = send_unless_done(the_run.chain, account, call, "NothingToClaim")
+            if done is None:
+                talk.print("somebody else claimed it first")
+            else:
+                receipt, claimed[where] = done, due
     if receipt is None:
-        talk.print("Nothing has vested and nothing is due yet; `assay ledger shares` shows what is pending.")
+        talk.print("Nothing that has vested or is due is left here; `assay ledger shares` shows what is pending.")
     _done({"vested": vested, "claimed": claimed}, receipt, SHARES, as_json=as_json)
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
+from eth_utils.address import to_checksum_address
 
 from assay.cli import acting
-from assay.protocol.types import BeaconRound, Wei
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import BeaconRound, Digest, Wei
 from assay.sponsor.launching import mint_tokens, stake_of
 from assay_ledger.agents import keeper
 from assay_ledger.chain.client import address_of
@@ -23,7 +25,7 @@ from tests.harness.actors.overtaken import overtaken
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import ETHER
 
-TOKEN = 10**18
+TOKEN, WEEK = 10**18, 7 * 86_400
 
 
 @dataclass
@@ -48,6 +50,17 @@ class SharedRun:
         """Tokens for an account, the sponsor's unless another is named."""
         who = who or self.made.stage.sponsor
         mint_tokens(self.run.chain, who, self.run.token, address_of(who), Wei(tokens * TOKEN))
+
+    def credit(self, names: list[Digest], shares: int) -> None:
+        """Grants for the sponsor, as the contract of payments makes them when work is settled."""
+        chain, payments = self.run.chain, to_checksum_address(self.run.modules.payments)
+        chain.rpc("anvil_impersonateAccount", payments)
+        chain.rpc("anvil_setBalance", payments, hex(ETHER))
+        for name in names:
+            call = self.run.grants.credit(name, address_of(self.made.stage.sponsor), Wei(shares), 0, TicketId(0))
+            where = {"from": payments, "to": to_checksum_address(call.to), "gas": hex(10**6)}
+            chain.rpc("eth_sendTransaction", where | {"data": "0x" + call.data.hex()})
+        chain.rpc("evm_mine", hex(chain.head().timestamp + self.run.charter.timing.vesting + 1))
 
     def held(self, who: LocalAccount) -> int:
         return self.run.chain.ask(self.run.token.balance_of(address_of(who)))
@@ -157,3 +170,26 @@ def test_rounds_that_others_bring_first_keep_nobody_from_bringing_the_next(
         done = posted.desk.json("run", "bring-beacon", *posted.at)
     assert done == {"brought": due[others:], "waits_until": None}
     assert all(chain.ask(run.beacon.is_known(wanted)) for wanted in due)
+
+
+def test_a_grant_that_others_release_first_keeps_nobody_from_claiming_the_rest(posted: SharedRun) -> None:
+    run, chain, sponsor = posted.run, posted.run.chain, posted.made.stage.sponsor
+    who, names = address_of(sponsor), [Digest(bytes([k]) * 32) for k in (1, 2)]
+    posted.credit(names, 10 * TOKEN)
+    posted.mint(7)
+    held = posted.held(sponsor)
+    posted.desk.json("ledger", "pay", "7", "--yes", *posted.at)
+    chain.rpc("evm_mine", hex(chain.head().timestamp + 5 * WEEK))
+    release = run.grants.release(names[0])
+    with overtaken(release, lambda: chain.send(posted.somebody, release)):
+        found = posted.desk.json("ledger", "claim", *posted.at)
+    assert found["vested"] == 10 * TOKEN and found["tx"]
+    assert chain.ask(run.shares.balance_of(who)) == 20 * TOKEN
+    # The seven streamed while there was no share; they stream anew to whoever has some.
+    chain.rpc("evm_mine", hex(chain.head().timestamp + 5 * WEEK))
+    call = run.revenue.claim_for(run.charter.revenue_tokens[0], who)
+    with overtaken(call, lambda: chain.send(sponsor, call)):
+        done = posted.desk("ledger", "claim", *posted.at)
+    assert done.exit_code == 0 and "somebody else claimed it first" in done.stderr
+    assert held - posted.held(sponsor) < 10
+    assert posted.desk.json("ledger", "claim", *posted.at) == {"vested": 0, "claimed": {}, "tx": None}
