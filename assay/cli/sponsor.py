@@ -174,7 +174,7 @@ def refund(settings: Settings, multisig: MultisigOption = None, as_json: JsonOpt
     )
     refund_all(run.chain, keys.account, run)
     back = run.chain.ask(run.vault.free(keys.address)) - before
-    talk.print("It is free stake in the run's vault now: `assay ledger unstake` and `withdraw` pay it out.")
+    talk.print("What came back is free stake in the run's vault: `assay ledger unstake` and `withdraw` pay it out.")
     _print({"refunded": back}, run.currency, as_json=as_json)
 
 

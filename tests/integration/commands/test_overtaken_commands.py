@@ -13,9 +13,10 @@ from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 
 from assay.cli import acting
+from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Digest, Wei
-from assay.sponsor.launching import mint_tokens, stake_of
+from assay.sponsor.launching import mint_tokens, refund_all, stake_of
 from assay_ledger.agents import keeper
 from assay_ledger.chain.client import address_of
 from assay_ledger.keys.keystore import ActorKeys
@@ -193,3 +194,23 @@ def test_a_grant_that_others_release_first_keeps_nobody_from_claiming_the_rest(p
     assert done.exit_code == 0 and "somebody else claimed it first" in done.stderr
     assert held - posted.held(sponsor) < 10
     assert posted.desk.json("ledger", "claim", *posted.at) == {"vested": 0, "claimed": {}, "tx": None}
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_funder_whom_others_refund_first_has_everything_back(posted: SharedRun, when: str) -> None:
+    run, chain, sponsor = posted.run, posted.run.chain, posted.made.stage.sponsor
+    posted.made.fund()
+    paid = chain.ask(run.escrow.funded_of(address_of(sponsor)))
+    chain.send(sponsor, run.escrow.cancel())
+    call = run.escrow.refund(address_of(sponsor))
+    if when == "before":
+        chain.send(posted.somebody, call)
+        found = posted.desk.json("run", "refund", *posted.at)
+    else:
+        with overtaken(call, lambda: chain.send(posted.somebody, call)):
+            found = posted.desk.json("run", "refund", *posted.at)
+    assert found == {"refunded": 0 if when == "before" else paid}
+    assert posted.made.free(address_of(sponsor)) == paid
+    with pytest.raises(RejectedError) as refused:
+        refund_all(chain, posted.somebody, run)
+    assert refused.value.code == "NothingToRefund"
