@@ -85,10 +85,11 @@ class OthersUpdate(SolverCheat):
     name = "copied-update"
 
     def update_lie(self, job: Computation, solver: Solver) -> Tamper | None:
-        """See SolverCheat."""
+        """See SolverCheat; once it has committed, what it said: seats before the one it copied may come later."""
         view = solver.see()
-        others = [w for w in view.works(self.round) if view.books.tenures.existing(w.tenure).holder != solver.me]
-        return Lie(_become(job.program, solver.archive.fetch_update(others[0]))) if others else None
+        said = {view.books.tenures.existing(work.tenure).holder: work for work in view.works(self.round)}
+        copied = said.get(solver.me) or next(iter(said.values()), None)
+        return None if copied is None else Lie(_become(job.program, solver.archive.fetch_update(copied)))
 
     def choose(self, action: Choice, view: RunView) -> Choice | None:
         """See SolverCheat: it commits once there is something to copy."""

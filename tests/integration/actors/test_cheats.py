@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from assay.protocol.errors import UsageError
 from assay.protocol.rounds.terms import Presence
+from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Round, Seat
+from assay_ledger.index.games import Game
 from assay_solver.cheats import SOLVER_CHEATS, solver_cheat_named
 from tests.harness.actors.stage import CheatAlone, RoundStageRun, new_round_run
 from tests.harness.actors.truth import replayed_bases
@@ -70,6 +74,27 @@ def test_a_copied_update_is_merged_though_its_own_work_was_other(stage: SharedCh
     others = {w.update for seat, w in works.items() if seat != 0}
     assert works[Seat(0)].update in others and len(others) == 7
     assert view.counted(Round(0))[0] == ALL
+
+
+def test_a_copied_update_is_defended_as_it_was_copied_whoever_commits_later(stage: SharedChain, tmp_path: Path) -> None:
+    run = new_round_run(stage, tmp_path, small_work(), rounds=1)
+    for name, cheat in (("late", "late-commitment"), ("mallory", "copied-update")):
+        run.solver(name, partial(CheatAlone, cheat=solver_cheat_named(cheat, 0)))
+    for k in range(2, 8):
+        run.solver(f"solver {k}")
+    run.enrol()
+    run.begin()
+    run.settle()
+    said = {work.seat: work.work.update for work in run.view.works(Round(0))}
+    assert said.keys() == ALL and said[Seat(1)] == said[Seat(2)] != said[Seat(0)]
+    solver = run.players["mallory"].agent
+    trace = solver.trace_of(game_about(ClaimRef(ClaimKind.UPDATE, Round(0), Seat(1))), solver.see())
+    assert trace.list_roots(trace.steps)[0] == said[Seat(1)]
+
+
+def game_about(ref: ClaimRef) -> Game:
+    """What a solver reads of a game to run the claim of its own again."""
+    return cast(Game, SimpleNamespace(ref=ref))
 
 
 @pytest.mark.parametrize("cheat", ["false-step", "false-update"])
