@@ -71,3 +71,12 @@ def test_the_example_names_every_key_of_a_service() -> None:
     text = (DEPLOY / "service.toml").read_text()
     keys = {*ServiceFile.model_fields, *RoleEntry.model_fields} - {"common", "roles"}
     assert [key for key in sorted(keys) if re.search(rf"\b{key}\b", text) is None] == []
+
+
+def test_the_image_compiles_the_contracts_that_its_package_takes_along() -> None:
+    text = (DEPLOY / "Containerfile").read_text()
+    steps = ["tools/forge.py build", "COPY . .", "COPY --from=contracts", "pip install --no-cache-dir --no-deps --no-b"]
+    places = [text.index(step) for step in [*steps, "assay explain EscrowShort"]]
+    assert places == sorted(places)
+    copied = [words.split()[:-1] for words in re.findall(r"^COPY (?!--)(.+)$", text, re.MULTILINE)]
+    assert all((DEPLOY.parent / name).exists() for names in copied for name in names)
