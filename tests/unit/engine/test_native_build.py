@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from assay.engine.runtime.executor import usable_natives
-from assay.engine.runtime.native import build
+from assay.engine.runtime.native import build, library
 from assay.engine.runtime.native.library import allowed_instruction_sets, native, processor_flags
 
 X86, ARM = (
@@ -122,3 +122,13 @@ def test_the_canary_sees_flush_to_zero_and_clears_it():
         assert torch.tensor(2.0**-126).mul(0.5).item() != 0.0
     finally:
         torch.set_flush_denormal(False)
+
+
+@pytest.mark.parametrize(("checkout", "by"), [(True, "make setup"), (False, "assay.engine.runtime.native.build")])
+def test_where_kernels_are_not_built_it_is_said_by_what_they_are(
+    checkout: bool, by: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(library, "is_checkout", lambda: checkout)
+    monkeypatch.setattr(library, "object_path", lambda unit, instruction_set: None)
+    with pytest.raises(OSError, match=by):
+        library.load("dot", "plain")

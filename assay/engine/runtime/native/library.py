@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from assay.checkout import is_checkout
 from assay.engine.runtime.native.build import INSTRUCTION_SETS, MACHINE, object_path
 
 _LIMITS = {"avx2": 2, "default": 3}
@@ -87,5 +88,6 @@ def load(unit: str, instruction_set: str) -> ctypes.CDLL:
     """
     path = object_path(unit, instruction_set)
     if path is None or not path.exists():
-        raise OSError(f"the native kernels ({unit}) are not built: `make setup` does it where a C compiler is")
+        by = "make setup" if is_checkout() else "python -m assay.engine.runtime.native.build"
+        raise OSError(f"the native kernels ({unit}) are not built: `{by}` does it where a C compiler is")
     return ctypes.CDLL(str(path))
