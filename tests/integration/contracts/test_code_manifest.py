@@ -7,6 +7,7 @@ import os
 
 from eth_utils.crypto import keccak
 
+from assay_ledger.chain.contract_names import READ
 from assay_ledger.deployment.places import GOVERNOR, LEAVES, ROUND_CONTRACTS
 from tests.harness.contracts.harness import artifact
 from tests.harness.contracts.snapshots import FOLDER, RENEW
@@ -15,7 +16,12 @@ MANIFEST = FOLDER / "code.json"
 NAMES = (
     *("RunDeployer", "RunCharter", *ROUND_CONTRACTS.values(), *GOVERNOR.values(), "Arbiter"),
     *(*LEAVES.values(), "PrevrandaoSeed", "DrandSeed", "Vouchers", "AnswerDeployer", "AnswerCharter", "Gateways"),
+    "GroupedGenerations",
 )
+
+
+def test_the_manifest_names_all_but_tokens() -> None:
+    assert set(NAMES) == set(READ) - {"ERC20", "TestToken"}
 
 
 def test_the_manifest_names_the_code_that_these_sources_compile_to() -> None:
