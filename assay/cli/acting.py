@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.amounts import is_in_wei
-from assay.cli.common import EVENTS_FILE, check_money, talk
+from assay.cli.common import check_money, talk
 from assay.cli.live_role import LiveRole
 from assay.cli.noted_decimals import noted_decimals
+from assay.cli.seeing import EVENTS_FILE
 from assay.demo.lines import RunLines, parties
 from assay.protocol.errors import AssayError, FundsError, RejectedError
 from assay.protocol.types import Round, Seat, Wei

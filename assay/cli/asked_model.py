@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.common import archive_of, open_blobs, open_round_run, sight
+from assay.cli.common import archive_of, open_blobs, open_round_run
 from assay.cli.progress import moved, progress
+from assay.cli.seeing import sight
 from assay.protocol.errors import UsageError
 from assay.settings import Settings
 

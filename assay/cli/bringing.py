@@ -6,8 +6,9 @@ from typing import Final
 
 import typer
 
-from assay.cli.common import open_round_run, print_json, send_unless_done, sight, talk, unlock_key
+from assay.cli.common import open_round_run, print_json, send_unless_done, talk, unlock_key
 from assay.cli.options import KEY, RELAYS, RUN, JsonOption, with_settings
+from assay.cli.seeing import sight
 from assay.protocol.errors import UserError
 from assay.settings import Settings
 

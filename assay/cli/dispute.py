@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from assay.amounts import Currency
-from assay.cli.common import (
-    open_blobs,
-    open_round_run,
-    parse_address,
-    print_fields,
-    print_json,
-    print_table,
-    read_run,
-    talk,
-)
+from assay.cli.common import open_blobs, open_round_run, parse_address, print_fields, print_json, print_table, talk
 from assay.cli.options import RUN, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import progress
+from assay.cli.seeing import read_run
 from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 

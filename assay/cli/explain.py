@@ -8,8 +8,9 @@ import typer
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import COIN, SHARES
-from assay.cli.common import open_round_run, parse_address, print_json, read_run
+from assay.cli.common import open_round_run, parse_address, print_json
 from assay.cli.options import RUN, JsonOption, with_settings
+from assay.cli.seeing import read_run
 from assay.protocol.errors import ConfigError, UserError
 from assay.protocol.types import Address
 from assay.settings import Settings

@@ -8,9 +8,10 @@ import typer
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import COIN, SHARES
-from assay.cli.common import address_named, archive_of, open_blobs, open_round_run, print_json, sight
+from assay.cli.common import address_named, archive_of, open_blobs, open_round_run, print_json
 from assay.cli.options import STORED_RUN, JsonOption, with_settings
 from assay.cli.progress import moved, progress
+from assay.cli.seeing import sight
 from assay.cli.sponsors import unknown_sponsor
 from assay.cli.this_machine import income_lines, income_of, machine_lines, this_machine
 from assay.durations import duration

@@ -62,9 +62,8 @@ def stake(
 ) -> None:
     """Move tokens into the run's vault, where your own claims lock them."""
     the_run = open_round_run(settings)
-    money = the_run.currency
     check_money(the_run)
-    wei = money.parse(amount)
+    money, wei = the_run.currency, the_run.currency.parse(amount)
     check_run_code(the_run, settings)
     check_sponsor(the_run, settings)
     keys = unlock_key(settings)
@@ -102,9 +101,8 @@ def unstake(
     """Ask for free stake back; `withdraw` pays it after the exit delay, which starts anew for what waits already. With
     --for as a withdrawal address."""
     the_run = open_round_run(settings)
-    money = the_run.currency
-    wei = money.parse(amount)
-    vault, whose = the_run.vault, None if owner is None else Address(parse_address(owner))
+    money, vault = the_run.currency, the_run.vault
+    wei, whose = money.parse(amount), None if owner is None else Address(parse_address(owner))
     call = vault.request_exit(wei) if whose is None else vault.request_exit_for(whose, wei)
     delay = f"{duration(the_run.charter.timing.exit)} of chain time"
     if multisig is not None:

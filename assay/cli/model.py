@@ -7,20 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from assay.cli.common import (
-    archive_of,
-    events_kept,
-    open_blobs,
-    open_round_run,
-    print_fields,
-    print_json,
-    print_table,
-    sight,
-)
+from assay.cli.common import archive_of, open_blobs, open_round_run, print_fields, print_json, print_table
 from assay.cli.model_history import diff, replay
 from assay.cli.model_scores import scores
 from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import moved, progress
+from assay.cli.seeing import events_kept, sight
 from assay.protocol.errors import UnavailableError
 from assay.settings import Settings
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from assay.cli.common import archive_of, open_blobs, open_round_run, print_fields, print_json, print_table, sight
+from assay.cli.common import archive_of, open_blobs, open_round_run, print_fields, print_json, print_table
 from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import moved, progress
+from assay.cli.seeing import sight
 from assay.protocol.errors import ExitCode, shown
 from assay.protocol.trees.state import TrainingList
 from assay.settings import Settings

@@ -6,9 +6,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from assay.cli.common import archive_of, open_blobs, open_round_run, print_json, print_table, sight, talk
+from assay.cli.common import archive_of, open_blobs, open_round_run, print_json, print_table, talk
 from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import moved, progress
+from assay.cli.seeing import sight
 from assay.protocol.errors import RejectedError
 from assay.protocol.types import Round
 from assay.settings import Settings

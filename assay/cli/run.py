@@ -8,8 +8,9 @@ from typing import Any
 import typer
 
 from assay.cli import bringing, joining, new_run, plan, posting, sponsor
-from assay.cli.common import open_blobs, open_chain, open_round_run, print_json, print_table, sight
+from assay.cli.common import open_blobs, open_chain, open_round_run, print_json, print_table
 from assay.cli.options import CHAIN, RUN, JsonOption, with_settings
+from assay.cli.seeing import sight
 from assay.planning.outlook import outlook_of_run
 from assay.protocol.errors import AssayError
 from assay.settings import Settings

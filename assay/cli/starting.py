@@ -71,7 +71,8 @@ def start_of_run(
 
     Raises RejectedError (NotARun, NoSuchModel), UnavailableError when the store has too little of it.
     """
-    from assay.cli.common import archive_of, sight
+    from assay.cli.common import archive_of
+    from assay.cli.seeing import sight
     from assay.cli.weights import fetch_weights, names_and_outline, standing_generations, whole_file
     from assay.protocol.types import Address
     from assay.sponsor.cards import read_card, read_corpus

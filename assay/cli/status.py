@@ -11,8 +11,9 @@ import typer
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import COIN, SHARES, Currency
-from assay.cli.common import address_asked, open_blobs, open_round_run, print_json, read_run
+from assay.cli.common import address_asked, open_blobs, open_round_run, print_json
 from assay.cli.options import STORED_RUN, JsonOption, WhoOption, with_settings
+from assay.cli.seeing import read_run
 from assay.durations import duration
 from assay.explorer.documents import Document, hexed, wei
 from assay.protocol.types import Address

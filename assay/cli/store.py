@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from assay.cli.common import archive_of, open_blobs, open_round_run, parse_address, print_json, print_table, sight, talk
+from assay.cli.common import archive_of, open_blobs, open_round_run, parse_address, print_json, print_table, talk
 from assay.cli.options import STORED_RUN, JsonOption, with_settings
 from assay.cli.progress import progress
+from assay.cli.seeing import sight
 from assay.protocol.types import Address
 from assay.settings import Settings
 

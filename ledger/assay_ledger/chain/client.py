@@ -79,10 +79,9 @@ class Head:
 class Chain:
     """A connection to an EVM chain. Reads are retried for RETRY_FOR_S; transactions go through an outbox per account.
 
-    `url`: one node, or several with commas between, the most trusted first. `tip_floor`: the least tip ever offered, in
-    wei per gas. `sleep`: how a number of seconds is waited. `per_second`: the most requests to a node, 0 for any;
-    `quotas`: in place of it, those of another connection's pool. `place`: the URLs as they may be shown. `pool`: where
-    there are several, or a quota.
+    `url`: one node, or several with commas between, the most trusted first. `tip_floor`: the least tip offered, in wei
+    per gas. `sleep`: how seconds are waited. `per_second`: the most requests to a node, 0 for any; `quotas`: another
+    connection's instead. `place`: the URLs as they may be shown. `pool`: where there are several, or a quota.
 
     Raises UnavailableError (NodeUnreachable), RejectedError (code = custom error), FundsError (GasShort).
     """

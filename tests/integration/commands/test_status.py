@@ -12,7 +12,7 @@ from typer.testing import Result
 
 from assay.amounts import TEST_MONEY
 from assay.cli import progress
-from assay.cli.common import READING_RUN
+from assay.cli.seeing import READING_RUN
 from assay.cli.status import lines
 from assay.protocol.errors import UsageError
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.cli.common import events_kept, sight
+from assay.cli.seeing import events_kept, sight
 from assay.cli.service import EXPLORER
 from assay.explorer import serve
 from assay.explorer.reader import RunReader
