@@ -9,13 +9,14 @@ import typer
 
 from assay.amounts import Currency
 from assay.cli.common import open_blobs, open_round_run, parse_address, print_fields, print_json, print_table, talk
-from assay.cli.options import RUN, STORED_RUN, DeviceOption, JsonOption, with_settings
+from assay.cli.options import RUN, SHOWN, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import progress
 from assay.cli.seeing import read_run
 from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
 if TYPE_CHECKING:
+    from assay.cli.showing import Showing
     from assay.explorer.reader import RunReader
     from assay.watchdog.looking import ChainWatch
 
@@ -112,7 +113,7 @@ def follow(
     "or has lost, 9 a deadline is near or missed, 5 a bond, lock or purse is short, 4 chain or store does not answer. "
     "Example: assay dispute watch --run 0xabc... --store ./store --once --json",
 )
-@with_settings(*STORED_RUN)
+@with_settings(*STORED_RUN, *SHOWN)
 def watch(
     settings: Settings,
     party: Annotated[
@@ -136,20 +137,27 @@ def watch(
     honest without asking, and its stakes and calls are watched too. Of the run: epochs, escrow, disputed roots.
     One line per change: raised, or cleared. Without --once it goes on until you stop it.
     """
-    dog = _watchdog(settings, party or [], near, stale_after, max_age)
-    before: Standing = {}
-    while True:
-        after = dict(dog.look())
-        for raised, alarm in changes(before, after):
-            _say(dog.head, raised, alarm, as_json)
-        if once:
-            raise typer.Exit(int(exit_code_of(after.values())))
-        before = after
-        time.sleep(every)
+    from assay.cli.showing import showing
+
+    with showing(settings, "watchdog") as shown:
+        looks = shown.looks(every)
+        dog = _watchdog(settings, party or [], near, stale_after, max_age, shown)
+        before: Standing = {}
+        while True:
+            looks.begun()
+            after = dict(dog.look())
+            looks.looked(after.values())
+            for raised, alarm in changes(before, after):
+                _say(dog.head, raised, alarm, as_json)
+            if once:
+                raise typer.Exit(int(exit_code_of(after.values())))
+            before = after
+            looks.rests()
+            time.sleep(every)
 
 
 def _watchdog(
-    settings: Settings, parties: list[str], near: float, stale_after: float, max_age: float | None
+    settings: Settings, parties: list[str], near: float, stale_after: float, max_age: float | None, shown: Showing
 ) -> ChainWatch:
     from assay.protocol.types import Address
     from assay.watchdog.looking import WatchOptions
@@ -160,13 +168,15 @@ def _watchdog(
     if not named:
         talk.print("No party is named: nobody's stakes and calls are watched.")
     run = open_round_run(settings)
-    if settings.store is None:
+    store = None if settings.store is None else open_blobs(settings)
+    shown.follow(run, store)
+    if store is None:
         if not named:
             talk.print("No store is named: nothing is recomputed, and it is not known who is right.")
         return Watchdog(run, options=options)
     from assay.training.rounds import TorchCompute
 
-    return Watchdog(run, open_blobs(settings), TorchCompute(), options)
+    return Watchdog(run, store, TorchCompute(), options)
 
 
 def _say(head: tuple[int, int], raised: bool, alarm: Alarm, as_json: bool) -> None:

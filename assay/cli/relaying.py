@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from assay.cli.asked_model import ModelOption, TierOption, asked_model
 from assay.cli.common import check_money, check_run_code, open_round_run, parse_address, print_json, talk, unlock_key
 from assay.cli.noted_decimals import parse_as_noted
-from assay.cli.options import KEY, RUN, JsonOption, typed_amount, with_settings
+from assay.cli.options import KEY, RUN, SHOWN, JsonOption, typed_amount, with_settings
 from assay.cli.paying import contract_of, token_of
 from assay.durations import duration
 from assay.protocol.errors import RejectedError, UsageError
@@ -28,7 +29,7 @@ EPILOG = (
 )
 
 
-@with_settings(*RUN, *KEY, "allow_code")
+@with_settings(*RUN, *KEY, "allow_code", *SHOWN)
 def relay(
     settings: Settings,
     gateway: Annotated[str, typer.Option("--gateway", metavar="URL", help="Where the gateway is.")],
@@ -62,22 +63,27 @@ def relay(
     are the gateway's word. Never signs for more than --most in all.
     """
     from assay.cli.common import actors_dir
+    from assay.cli.showing import showing
     from assay.inference.relay.app import make_relay
     from assay.inference.relay.paying import PaidAnswers
     from assay.inference.relay.server import serve_relay
     from assay.inference.relay.upstream import Upstream
+    from assay.observing import names
     from assay.web.listening import listen
     from assay_ledger.vouchers.purse import Purse, PursePlace
 
     if verify_ppm and model is None:
         raise UsageError("Nothing to draw answers again by.", code="ModelNotNamed", remedy="Give --model DIR.")
-    the_run = open_round_run(settings)
-    check_run_code(the_run, settings)
-    keys = unlock_key(settings)
-    listener = listen("The relay", "127.0.0.1", port)
-    own = None if model is None else asked_model(settings, model, tier=tier).model
-    upstream = Upstream(gateway, seconds)
-    try:
+    with showing(settings, "relay") as shown, ExitStack() as stack:
+        metrics = shown.server()
+        the_run = open_round_run(settings)
+        check_run_code(the_run, settings)
+        keys = unlock_key(settings)
+        shown.follow(the_run, None, who=keys.address)
+        listener = listen("The relay", "127.0.0.1", port)
+        own = None if model is None else asked_model(settings, model, tier=tier).model
+        upstream = Upstream(gateway, seconds)
+        stack.callback(upstream.close)
         found = upstream.model()
         named = found.till.gateway if by is None else Address(parse_address(by))
         _check_terms(the_run, found, named)
@@ -90,29 +96,28 @@ def relay(
         # Attack: a token that says more decimals at the next start, and has a million times as much signed for.
         limit = parse_as_noted(folder / found.till.token.hex(), found.till.token, money, most)
         kept = Purse(folder, keys, place, deposit.redeemed, limit)
-        try:
-            cover = None if bonds is None else _cover(the_run, bonds, found, named)
-            answers = PaidAnswers(upstream, found, kept, named, own, verify_ppm, cover)
-            url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        stack.callback(kept.close)
+        cover = None if bonds is None else _cover(the_run, bonds, found, named)
+        answers = PaidAnswers(upstream, found, kept, named, own, verify_ppm, cover)
+        if metrics is not None:
+            metrics.counts |= {names.ANSWER_TOKENS: lambda: answers.tokens, names.SIGNED: lambda: kept.signed}
+            metrics.wants["gateway"] = lambda: answers.false is None
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
 
-            def ready() -> None:
-                if as_json:
-                    document = {"url": url, "gateway": named, "price": found.till.price, "covered": deposit.covered}
-                    print_json(document | {"most": limit, "bonded_until": None if cover is None else cover.until})
-                    return
-                typer.echo(url)
-                each, covered = money.both(found.till.price), money.both(deposit.covered)
-                talk.print(f"A token of text costs {each}; the deposit at 0x{named.hex()} covers {covered} in all.")
-                if cover is not None:
-                    left = duration(cover.until - the_run.chain.head().timestamp)
-                    talk.print(f"Its bond answers for this model for another {left} of chain time.")
-                talk.print("Ctrl-C ends it.")
+        def ready() -> None:
+            if as_json:
+                document = {"url": url, "gateway": named, "price": found.till.price, "covered": deposit.covered}
+                print_json(document | {"most": limit, "bonded_until": None if cover is None else cover.until})
+                return
+            typer.echo(url)
+            each, covered = money.both(found.till.price), money.both(deposit.covered)
+            talk.print(f"A token of text costs {each}; the deposit at 0x{named.hex()} covers {covered} in all.")
+            if cover is not None:
+                left = duration(cover.until - the_run.chain.head().timestamp)
+                talk.print(f"Its bond answers for this model for another {left} of chain time.")
+            talk.print("Ctrl-C ends it.")
 
-            serve_relay(make_relay(answers, seconds), listener, ready=ready)
-        finally:
-            kept.close()
-    finally:
-        upstream.close()
+        serve_relay(make_relay(answers, seconds), listener, ready=ready, observer=metrics)
 
 
 def _cover(run: Run, bonds: str, found: GatewayModel, named: Address) -> CoverWatch:

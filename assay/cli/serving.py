@@ -20,13 +20,14 @@ from assay.cli.asked_model import (
 )
 from assay.cli.common import parse_address, print_json, talk, unlock_key
 from assay.cli.noted_decimals import parse_as_noted
-from assay.cli.options import KEY, STORED_RUN, DeviceOption, JsonOption, typed_amount, with_settings
+from assay.cli.options import KEY, SHOWN, STORED_RUN, DeviceOption, JsonOption, typed_amount, with_settings
 from assay.cli.paying import ContractOption, TokenOption, contract_of, token_of
 from assay.protocol.errors import UsageError
 from assay.protocol.types import Address
 from assay.settings import Settings
 
 if TYPE_CHECKING:
+    from assay.cli.showing import Showing
     from assay.inference.gateway.till import Till
     from assay_ledger.keys.keystore import ActorKeys
 
@@ -36,7 +37,7 @@ EPILOG = (
 )
 
 
-@with_settings(*STORED_RUN, *KEY)
+@with_settings(*STORED_RUN, *KEY, *SHOWN)
 def start(
     settings: Settings,
     model: ModelOption = None,
@@ -79,24 +80,29 @@ def start(
     by --key, which `assay inference verify` draws again. With --price each request carries a voucher that pays for it;
     without, whoever reaches it may ask. With --bonds the bond of --key answers for them: run `gateway defend` too.
     """
+    from assay.cli.showing import showing
     from assay.inference.gateway.app import GatewayTerms
+    from assay.inference.gateway.batcher import TextBatch
     from assay.inference.gateway.limits import AskerLimits
-    from assay.inference.gateway.server import serve
+    from assay.inference.gateway.server import serve_batch
+    from assay.inference.rows import rows_of
     from assay.inference.statement import NO_RUN
+    from assay.observing import names
     from assay.web.listening import listen
 
     check_source(settings, model)
     if price is not None and vouchers is None:
         raise UsageError("Nowhere to keep vouchers.", code="VouchersNotNamed", remedy="Name a folder: --vouchers DIR.")
-    keys = unlock_key(settings)
-    account = keys.local
-    listener = listen("The gateway", host, port)
-    asked = asked_model(settings, model, recipe, context, tier, generation)
-    pledged = None if bonds is None else _pledge(settings, keys, asked, bonds, pledge_for)
-    with ExitStack() as stack:
+    with showing(settings, "gateway") as shown, ExitStack() as stack:
+        metrics = shown.server()
+        keys = unlock_key(settings)
+        account = keys.local
+        listener = listen("The gateway", host, port)
+        asked = asked_model(settings, model, recipe, context, tier, generation)
+        pledged = None if bonds is None else _pledge(settings, keys, asked, bonds, pledge_for)
         till, each = None, ""
         if price is not None and vouchers is not None:
-            till, each = _till(settings, keys, price, vouchers, token, contract, stack)
+            till, each = _till(settings, keys, price, vouchers, token, contract, shown, stack)
         terms = GatewayTerms(
             asked.model,
             account,
@@ -121,7 +127,12 @@ def start(
                 talk.print(f"A token of prompt or answer costs {each} of 0x{till.terms.token.hex()}.")
             talk.print("Ctrl-C ends it.")
 
-        serve(terms, listener, rows=rows, waiting=waiting, ready=ready)
+        batch = TextBatch(rows_of(terms.model, rows), waiting)
+        if metrics is not None:
+            metrics.counts[names.ANSWER_TOKENS] = lambda: batch.tokens
+            if till is not None:
+                metrics.counts[names.EARNED] = lambda: till.earned
+        serve_batch(terms, batch, listener, ready=ready, observer=metrics)
 
 
 def _pledge(settings: Settings, keys: ActorKeys, asked: AskedModel, bonds: str, seconds: int) -> int:
@@ -150,6 +161,7 @@ def _till(
     folder: Path,
     token: str | None,
     contract: str | None,
+    shown: Showing,
     stack: ExitStack,
 ) -> tuple[Till, str]:
     """Where this gateway is paid, and its price as people read it.
@@ -163,6 +175,7 @@ def _till(
     from assay_ledger.vouchers.kept import KeptVouchers
 
     the_run = open_round_run(settings)
+    shown.follow(the_run, None, who=keys.address)
     vouchers, _ = contract_of(the_run, contract)
     of = token_of(the_run, token)
     check_money(the_run, of)

@@ -11,9 +11,11 @@ from assay.observing import logs
 from assay.observing.metrics import ProcessMetrics
 from assay.observing.probe import Probe
 from assay.observing.server import StatusServer
+from assay.observing.servers import ServerMetrics
 from assay.protocol.errors import ConfigError
 from assay.protocol.types import Address
 from assay.settings import Settings
+from assay.watchdog.shown import LookMetrics
 
 if TYPE_CHECKING:
     from assay_ledger.agents.agent import Agent
@@ -28,13 +30,19 @@ class Showing:
     def __init__(self, metrics: ProcessMetrics | None) -> None:
         self._metrics = metrics
 
-    def follow(self, run: Run, store: BlobStore | None, keys: ActorKeys | None = None) -> None:
-        """Log lines name the run from now on; requests of its chain and its store are counted, an account looked at."""
-        logs.bind(run="0x" + run.address.hex(), address=None if keys is None else "0x" + keys.address.hex())
+    def follow(
+        self, run: Run, store: BlobStore | None, keys: ActorKeys | None = None, *, who: Address | None = None
+    ) -> None:
+        """Log lines name the run from now on; requests of its chain and its store are counted, an account looked at.
+
+        who: whose process it is where its account is not looked at.
+        """
+        me: Address | None = None if keys is None else keys.address
+        named = who if me is None else me
+        logs.bind(run="0x" + run.address.hex(), address=None if named is None else "0x" + named.hex())
         if self._metrics is None:
             return
-        me: Address | None = None if keys is None else keys.address
-        self._metrics.name(run.address, me)
+        self._metrics.name(run.address, named)
         self._metrics.is_unlocked = keys is not None
         run.chain.tell_requests(self._metrics.on_request)
         if store is not None:
@@ -46,6 +54,20 @@ class Showing:
         """The agent's loop is what health is about."""
         if self._metrics is not None:
             agent.observer = self._metrics
+
+    def server(self) -> ServerMetrics | None:
+        """The event loop of a server is what health is about, and its requests are counted; None where nobody asks."""
+        if self._metrics is None:
+            return None
+        self._metrics.part = server = ServerMetrics(self._metrics.registry)
+        return server
+
+    def looks(self, every: float) -> LookMetrics:
+        """Looks with so many seconds between them are what health is about."""
+        looks = LookMetrics(every)
+        if self._metrics is not None:
+            self._metrics.part = looks
+        return looks
 
     def close(self) -> None:
         """Looks at nothing any more."""

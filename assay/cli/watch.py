@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from assay.cli.common import address_asked, configure_log, never_waiting, open_blobs, open_round_run, print_json, talk
-from assay.cli.options import STORED_RUN, WhoOption, with_settings
+from assay.cli.common import address_asked, open_blobs, open_round_run, print_json, talk
+from assay.cli.options import SHOWN, STORED_RUN, WhoOption, with_settings
 from assay.protocol.errors import ConfigError
 from assay.settings import Settings
 
 if TYPE_CHECKING:
     from assay.watchdog.personal import PersonalWatch
+    from assay.watchdog.shown import LookMetrics
     from assay.watchdog.webhooks import WatchedPlace, Webhook
 
 EPILOG: Final = (
@@ -27,7 +28,7 @@ EPILOG: Final = (
 LinesOption = Annotated[bool, typer.Option("--json", help="Print each notice as one JSON document a line on stdout.")]
 
 
-@with_settings(*STORED_RUN, "key", "keys_dir", "data_dir", "log_format")
+@with_settings(*STORED_RUN, "key", "keys_dir", "data_dir", *SHOWN)
 def watch(
     settings: Settings,
     webhook: Annotated[str, typer.Option(metavar="URL", help="Where notices are posted.", envvar="ASSAY_WEBHOOK")],
@@ -41,12 +42,12 @@ def watch(
 
     Challenged, a deadline near, gas low, convicted, node or store away, its process silent.
     """
+    from assay.cli.showing import showing
     from assay.observing import logs
     from assay.watchdog.looking import WatchOptions
     from assay.watchdog.personal import PersonalWatch
     from assay.watchdog.webhooks import WatchedPlace, Webhook
 
-    configure_log(settings)
     logs.hide_url(webhook)
     if settings.data_dir is None:
         raise ConfigError("No folder is named for notices.", code="DataDirMissing", remedy="Give --data-dir DIR.")
@@ -56,28 +57,39 @@ def watch(
         raise ConfigError(
             f"The secret cannot be read ({error.strerror}).", code="WebhookSecretUnfit", remedy="Name another file."
         ) from None
-    address, run = address_asked(settings, who), open_round_run(settings)
-    store = open_blobs(settings) if settings.store is not None else None
-    options = WatchOptions(frozenset({address}), allowed_code=settings.allowed_code)
-    dog = PersonalWatch(run, address, store, gas_low, options=options)
-    place = WatchedPlace("0x" + run.address.hex(), "0x" + address.hex())
-    hook = Webhook(webhook, secret, settings.data_dir, say=lambda text: talk.print(text, markup=False))
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    with never_waiting():
-        _watch_on(dog, hook, place, stop, every, as_json=as_json)
+    with showing(settings, "watch") as shown:
+        looks = shown.looks(every)
+        address, run = address_asked(settings, who), open_round_run(settings)
+        store = open_blobs(settings) if settings.store is not None else None
+        shown.follow(run, store, who=address)
+        options = WatchOptions(frozenset({address}), allowed_code=settings.allowed_code)
+        dog = PersonalWatch(run, address, store, gas_low, options=options)
+        place = WatchedPlace("0x" + run.address.hex(), "0x" + address.hex())
+        hook = Webhook(webhook, secret, settings.data_dir, say=lambda text: talk.print(text, markup=False))
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        _watch_on(dog, looks, hook, place, stop, every, as_json=as_json)
 
 
 def _watch_on(
-    dog: PersonalWatch, hook: Webhook, place: WatchedPlace, stop: threading.Event, every: float, *, as_json: bool
+    dog: PersonalWatch,
+    looks: LookMetrics,
+    hook: Webhook,
+    place: WatchedPlace,
+    stop: threading.Event,
+    every: float,
+    *,
+    as_json: bool,
 ) -> None:
     from assay.watchdog.alarms import Standing, changes
     from assay.watchdog.webhooks import notice_of
 
     standing: Standing = {}
     while not stop.is_set():
+        looks.begun()
         after = dict(dog.look())
+        looks.looked(after.values())
         for raised, alarm in changes(standing, after):
             notice = notice_of(place, alarm, raised, *dog.head)
             hook.keep(notice)
@@ -86,4 +98,5 @@ def _watch_on(
             talk.print(f"{'raised' if raised else 'cleared'}: {alarm.about}: {alarm.text}", markup=False)
         standing = after
         hook.send()
+        looks.rests()
         stop.wait(every)

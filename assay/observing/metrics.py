@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -79,6 +79,20 @@ def standing_of(view: RunView, deadline: int | None) -> ActorStanding:
     )
 
 
+class ProcessPart(Protocol):
+    """What a process shows of its own kind of work, beside what all show."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether that work goes on."""
+
+    def conditions(self) -> dict[str, bool]:
+        """What readiness asks for, and whether it holds."""
+
+    def states(self) -> Iterator[tuple[MetricName, list[Sample]]]:
+        """Each state with its samples, as of now."""
+
+
 class ProcessMetrics:
     """All that one process shows. `clock` gives seconds that never run back, `wall` those of this machine's calendar.
 
@@ -98,6 +112,7 @@ class ProcessMetrics:
         self.role, self.run, self.address = role, "", ""
         self.is_unlocked = False
         self.probe: Probe | None = None
+        self.part: ProcessPart | None = None
         self._clock, self._wall = clock, wall
         self._turned_at, self._is_busy = clock(), True
         self._standing: ActorStanding | None = None
@@ -171,13 +186,18 @@ class ProcessMetrics:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the loop goes on; a process without one is alive while it answers."""
+        """Whether the loop goes on, or what else runs here; a process without any is alive while it answers."""
+        if self.part is not None:
+            return self.part.is_alive
         return not self.is_actor or self.turn_age <= (BUSY_S if self._is_busy else IDLE_S)
 
     def conditions(self) -> dict[str, bool]:
         """What readiness asks for, and whether it holds; what was not looked at yet does not."""
         found = None if self.probe is None else self.probe.found
-        wanted = {"node": found is not None and found.node is True}
+        wanted = {} if self.part is None else self.part.conditions()
+        # A server may have no node to ask.
+        if self.part is None or found is not None:
+            wanted["node"] = found is not None and found.node is True
         if self.probe is not None and self.probe.store is not None:
             wanted["store"] = self.probe.found.store is True
         if self.is_actor:
@@ -199,6 +219,8 @@ class ProcessMetrics:
         yield names.READY, [((name,), float(holds)) for name, holds in self.conditions().items()]
         if self.is_actor:
             yield names.TURN_AGE, [((), self.turn_age)]
+        if self.part is not None:
+            yield from self.part.states()
         standing, found = self._standing, None if self.probe is None else self.probe.found
         head = standing.head if standing is not None else None if found is None else found.head
         if head is not None:

@@ -24,7 +24,7 @@ BUILD_INFO: Final = MetricName("assay_build_info", "gauge", "1, with this releas
 PROCESS_INFO: Final = MetricName(
     "assay_process_info", "gauge", "1, with what runs here and for whom.", ("role", "run", "address")
 )
-ALIVE: Final = MetricName("assay_alive", "gauge", "1 while the loop turns; what /health answers.")
+ALIVE: Final = MetricName("assay_alive", "gauge", "1 while the process goes on; what /health answers.")
 READY: Final = MetricName(
     "assay_ready", "gauge", "1 while a condition of readiness holds; /ready asks for all.", ("condition",)
 )
@@ -65,6 +65,33 @@ ACTIONS: Final = MetricName(
     "assay_actions_total", "counter", "Actions tried: done, refused, unavailable or failed.", ("action", "outcome")
 )
 REFUSALS: Final = MetricName("assay_refusals_total", "counter", "Actions refused, by the code of the error.", ("code",))
+
+# --- servers of text: gateways and relays
+SERVED_REQUESTS: Final = MetricName(
+    "assay_served_requests_total",
+    "counter",
+    "Requests answered, by class of status; none where whoever asked left before.",
+    ("status",),
+)
+ANSWER_SECONDS: Final = MetricName(
+    "assay_answer_seconds", "histogram", "Seconds from a request for text until its answer was sent."
+)
+ANSWER_TOKENS: Final = MetricName("assay_answer_tokens_total", "counter", "Tokens of text given since the start.")
+EARNED: Final = MetricName(
+    "assay_earned_wei_total", "counter", "Money charged for answers since the start, in the token's smallest unit."
+)
+SIGNED: Final = MetricName(
+    "assay_signed_wei_total", "counter", "Money signed for since the purse began, in the token's smallest unit."
+)
+
+# --- watches
+ALARMS: Final = MetricName(
+    "assay_alarms",
+    "gauge",
+    "Alarms that stand. Gravity: fraud, deadline, rejected, funds, network or note.",
+    ("kind", "gravity"),
+)
+LOOK_AGE: Final = MetricName("assay_look_age_seconds", "gauge", "Seconds since a look ended.")
 
 # --- a service of several roles
 CHILD_UP: Final = MetricName("assay_service_child_up", "gauge", "1 while a role's process runs.", ("child", "role"))

@@ -212,6 +212,11 @@ def exit_code_of(alarms: Iterable[Alarm]) -> ExitCode:
     return next((code for code, of in _CODES if kinds & of), ExitCode.OK)
 
 
+def gravity_of(kind: AlarmKind) -> str:
+    """How grave it is, in a word: that of the exit code it makes; `note` where it makes none."""
+    return next((code.name.lower() for code, of in _CODES if kind in of), "note")
+
+
 Standing = Mapping[tuple[AlarmKind, str], Alarm]
 """The alarms in force, by key."""
 

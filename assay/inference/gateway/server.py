@@ -11,9 +11,9 @@ import uvicorn
 
 from assay.inference.gateway.app import GatewayTerms, make_app
 from assay.inference.gateway.batcher import TextBatch
-from assay.inference.rows import rows_of
 from assay.protocol.errors import UnavailableError
 from assay.web.connection import server_config
+from assay.web.observed import ObservedServer, ServerObserver, observed
 
 ENDING_S: Final = 5
 """Answers that are being given have so long once the gateway is to end."""
@@ -22,25 +22,23 @@ TELLING_S: Final = 1
 """Of it, for telling whoever still waits then, who owes nothing."""
 
 
-def serve(
-    terms: GatewayTerms, listener: socket.socket, *, rows: int, waiting: int, ready: Callable[[], None] = lambda: None
-) -> None:
-    """Answers until SIGINT or SIGTERM. rows: answers at once; waiting: that may wait. ready: told before the first."""
-    serve_batch(terms, TextBatch(rows_of(terms.model, rows), waiting), listener, ready=ready)
-
-
 def serve_batch(
-    terms: GatewayTerms, batch: TextBatch, listener: socket.socket, *, ready: Callable[[], None] = lambda: None
+    terms: GatewayTerms,
+    batch: TextBatch,
+    listener: socket.socket,
+    *,
+    ready: Callable[[], None] = lambda: None,
+    observer: ServerObserver | None = None,
 ) -> None:
-    """The same with a batch that is there, and that ends with it.
+    """Answers until SIGINT or SIGTERM; the batch ends with it. ready: told before the first.
 
     Raises UnavailableError (GatewayFailed) once the batch failed, so that whoever looks after the process restarts it.
     """
-    config = server_config(make_app(terms, batch), ending_s=ENDING_S)
+    config = server_config(observed(make_app(terms, batch), observer), ending_s=ENDING_S)
     try:
         listener.listen()
         ready()
-        _Server(config, batch).run([listener])
+        _Server(config, batch, observer).run([listener])
     finally:
         batch.close()
     if batch.error is not None:
@@ -51,11 +49,11 @@ def serve_batch(
         )
 
 
-class _Server(uvicorn.Server):
+class _Server(ObservedServer):
     """A server that ends when its batch does."""
 
-    def __init__(self, config: uvicorn.Config, batch: TextBatch) -> None:
-        super().__init__(config)
+    def __init__(self, config: uvicorn.Config, batch: TextBatch, observer: ServerObserver | None) -> None:
+        super().__init__(config, observer)
         self._batch = batch
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

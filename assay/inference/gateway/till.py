@@ -123,6 +123,8 @@ class Till:
         self._threads = ThreadPoolExecutor(_THREADS, "till")
         self._open: Counter[Address] = Counter()
         self._asked: set[tuple[Address, Wei]] = set()
+        self.earned = 0
+        """Wei charged so far."""
         self._held: OrderedDict[Address, tuple[Wei, Digest, TakenAnswer]] = OrderedDict()
 
     def close(self) -> None:
@@ -199,6 +201,7 @@ class Till:
                 self._held.popitem(last=False)
         self._leave((voucher.payer, voucher.amount))
         charge.settled = self._paid(charge, cost)
+        self.earned += cost
         return charge.settled
 
     async def _take(self, signed: SignedVoucher, price: Wei, request: Digest) -> None:

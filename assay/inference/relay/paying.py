@@ -64,7 +64,8 @@ class PaidAnswers:
         self._turn = threading.Lock()
         self.false: AssayError | None = None
         """What the gateway was found to do; once it is set, nothing is signed."""
-        self.answers = self.verified = 0
+        self.answers = self.verified = self.tokens = 0
+        self._counting = threading.Lock()
 
     def ask(self, asked: CompletionAsked) -> Iterator[dict[str, Any]]:
         """Pays, and gives the answer's events; the last one has its statement, which was checked.
@@ -127,10 +128,12 @@ class PaidAnswers:
                     if "statement" not in event:
                         yield event
                         continue
-                    cost, spent = self._checked(asked, event, text)
+                    tokens, cost, spent = self._checked(asked, event, text)
                     self._purse.settle(signed, cost, spent)
                     is_settled = True
-                    self.answers += 1
+                    with self._counting:
+                        self.answers += 1
+                        self.tokens += tokens
                     yield event
                     return
             raise GatewayOdd("The gateway's answer has no statement.")
@@ -141,8 +144,8 @@ class PaidAnswers:
             if not is_settled:
                 self._purse.lose(signed)
 
-    def _checked(self, asked: CompletionAsked, event: dict[str, Any], text: str) -> tuple[Wei, Wei]:
-        """What an answer cost, by its statement, and what the gateway says is spent.
+    def _checked(self, asked: CompletionAsked, event: dict[str, Any], text: str) -> tuple[int, Wei, Wei]:
+        """An answer's tokens and what it cost, by its statement, and what the gateway says is spent.
 
         Raises StatementRefused, GatewayFalse, FalseAnswer.
         """
@@ -157,7 +160,7 @@ class PaidAnswers:
         # Attack: an answer that costs more than its tokens do, or more than was signed for.
         if charged != cost or cost > self._most(asked):
             raise GatewayFalse(f"The gateway charged {charged} wei; the answer's tokens cost {cost}.")
-        return cost, Wei(spent)
+        return len(said.answer), cost, Wei(spent)
 
     def _check_statement(self, asked: CompletionAsked, found: SignedStatement, text: str) -> None:
         said, wanted = found.statement, asked.model_dump()

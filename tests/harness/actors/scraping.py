@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,6 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from assay_ledger.chain.node import direct
 
 Samples = dict[str, list[tuple[dict[str, str], float]]]
+
+SOON_S = 40.0
+"""For two looks of a probe and an answer."""
 
 
 def page(place: str, path: str) -> tuple[int, bytes]:
@@ -44,6 +49,20 @@ def scrape(place: str) -> Samples:
     status, body = page(place, "/metrics")
     assert status == 200
     return samples_of(body)
+
+
+def wait_until(place: str, holds: Callable[[Samples], bool]) -> Samples:
+    """Until what a process shows is so."""
+    end = time.monotonic() + SOON_S
+    while not holds(found := scrape(place)):
+        assert time.monotonic() < end, {n: v for n, v in found.items() if "rpc" not in n and "_store" not in n}
+        time.sleep(0.2)
+    return found
+
+
+def counted(samples: Samples, name: str, label: str) -> dict[str, float]:
+    """What was counted by one label, without zeros."""
+    return {has[label]: n for has, n in samples.get(name, []) if n}
 
 
 def one(samples: Samples, name: str, **labels: str) -> float:

@@ -35,6 +35,7 @@ from assay_ledger.deployment.code import code_of
 from assay_ledger.deployment.deploy import deploy_run
 from assay_ledger.deployment.places import ROUND_CONTRACTS
 from assay_ledger.rounds.run import Run
+from tests.harness.actors.scraping import counted, free_place, judged, one, wait_until
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import ETHER, SharedChain
 from tests.harness.commands import assay
@@ -122,6 +123,29 @@ def test_a_deadline_that_is_missed_ends_a_look_at_a_run_with_9(made: WholeRun) -
     )
     (line,) = map(json.loads, done.stdout.splitlines())
     assert (done.returncode, line["kind"]) == (ExitCode.DEADLINE, "deadline-missed"), done.stderr
+
+
+def test_a_watch_of_a_run_shows_the_alarms_that_stand(made: WholeRun) -> None:
+    place, run = free_place(), "0x" + made.run.address.hex()
+    words = ["dispute", "watch", "--rpc-url", made.chain.url, "--run", run, "--json", "--metrics", place]
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("ETH_", "ASSAY_"))}
+    watch = subprocess.Popen(
+        [sys.executable, "-m", "assay", *words, "--every", "0.2"],
+        env=kept | {"ASSAY_CONFIG": "/dev/null", "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+    )
+    try:
+        commit(made)
+        assert watch.stdout is not None and json.loads(watch.stdout.readline())["kind"] == "bond-short"
+        shown = wait_until(place, lambda found: one(found, "assay_alarms", kind="bond-short", gravity="funds") == 1)
+        assert counted(shown, "assay_alarms", "kind") == {"bond-short": 1}
+        assert one(shown, "assay_look_age_seconds") < 30 and judged(place, "/health") == (200, {"alive": True})
+        assert one(shown, "assay_rpc_requests_total", method="eth_getLogs", outcome="ok") > 0
+        ready = {"looked": True, "node": True}
+        wait_until(place, lambda found: counted(found, "assay_ready", "condition") == ready)
+    finally:
+        watch.kill()
+        watch.communicate()
 
 
 def test_what_a_reorganization_took_back_is_no_alarm(made: WholeRun) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,12 @@ from assay.protocol.types import Address, Round
 from assay.sponsor.charters import AuditRates
 from assay.sponsor.launching import stake_of
 from tests.harness.actors.desk import Desk, open_desk
-from tests.harness.actors.scraping import Samples, free_place, judged, one, scrape
+from tests.harness.actors.scraping import SOON_S, Samples, free_place, judged, one, scrape, wait_until
 from tests.harness.actors.shells import ActorShells
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import ETHER
 
 TICKETS = 5
-SOON_S = 40.0
-"""For two looks of a probe and an answer."""
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +47,6 @@ def wait_for(place: str, path: str, status: int) -> None:
     while (found := judged(place, path))[0] != status:
         assert time.monotonic() < end, {n: v for n, v in found.items() if "rpc" not in n and "_store" not in n}
         time.sleep(0.2)
-
-
-def wait_until(place: str, holds: Callable[[Samples], bool]) -> Samples:
-    """Until what a process shows is so."""
-    end = time.monotonic() + SOON_S
-    while not holds(found := scrape(place)):
-        assert time.monotonic() < end, {n: v for n, v in found.items() if "rpc" not in n and "_store" not in n}
-        time.sleep(0.2)
-    return found
 
 
 def locked(made: WholeRun, who: Address) -> int:

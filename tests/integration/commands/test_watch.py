@@ -21,6 +21,7 @@ import pytest
 from assay.protocol.errors import ConfigError
 from assay.watchdog.webhooks import SIGNATURE, Webhook, signature
 from tests.harness.actors.desk import Desk, open_desk
+from tests.harness.actors.scraping import free_place, judged, one, wait_until
 from tests.harness.actors.shells import SOURCE, ActorShells
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import ETHER
@@ -79,6 +80,7 @@ def test_what_concerns_an_address_is_posted_signed_and_again_until_it_is_taken(d
     words = ["watch", "--webhook", f"http://127.0.0.1:{server.server_port}/hooks/key", "--every", "0.2"]
     words += ["--rpc-url", made.chain.url, "--run", "0x" + made.run.address.hex(), "--address", who]
     words += ["--secret-file", str(tmp_path / "secret"), "--data-dir", str(tmp_path / "watch")]
+    words += ["--metrics", (place := free_place())]
     watch = subprocess.Popen(
         [sys.executable, "-m", "assay", *words, "--gas-low", str(20 * ETHER)],
         env=os.environ | {"PYTHONPATH": SOURCE, "ASSAY_CONFIG": "/dev/null"},
@@ -98,10 +100,16 @@ def test_what_concerns_an_address_is_posted_signed_and_again_until_it_is_taken(d
         assert (low["address"], low["figures"]["coin"]) == (who, str(10 * ETHER))
         # Refused twice, and the same notice by its id came a third time.
         assert {json.loads(body)["id"] for body in hook.seen[:3]} == {hook.taken[0]["id"]}
+        shown = wait_until(place, lambda found: one(found, "assay_alarms", kind="gas-low", gravity="funds") == 1)
+        assert shown["assay_process_info"][0][0]["address"] == who
+        assert one(shown, "assay_look_age_seconds") < 60 and judged(place, "/health") == (200, {"alive": True})
         made.chain.transfer(made.stage.sponsor, who, 30 * ETHER)
         assert wait_for("gas-low", "cleared")["id"] != low["id"]
         desk.stage.node.process.send_signal(signal.SIGSTOP)
         wait_for("chain-unreachable", "raised")
+        shown = wait_until(place, lambda found: one(found, "assay_alarms", kind="chain-unreachable") == 1)
+        assert (one(shown, "assay_alarms", kind="gas-low"), one(shown, "assay_alive")) == (0, 1)
+        assert any(has["outcome"] == "unanswered" for has, _ in shown["assay_rpc_requests_total"])
         desk.stage.node.process.send_signal(signal.SIGCONT)
         wait_for("chain-unreachable", "cleared")
     finally:

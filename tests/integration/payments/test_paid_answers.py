@@ -21,6 +21,7 @@ from assay.protocol.types import Address
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.vouchers import TERMS
 from assay_ledger.vouchers.kept import read_vouchers
+from tests.harness.actors.scraping import counted, free_place, judged, one, wait_until
 from tests.harness.inference.models import small_gpt
 from tests.harness.inference.served import Served
 from tests.harness.payments.paid_gateway import PRICE, asked, body, gateway_words, paid_gateway
@@ -79,6 +80,29 @@ def test_who_pays_is_answered_and_what_is_redeemed_adds_up_to_the_last_unit(paid
     assert (after[0] - before[0], after[1] - before[1] + owed) == (2 * MOST + 1 - part, part)
     left = paid.done("gateway", "show", *paid.at(), "--address", paid.keys[0].address)
     assert left["balance"] + 2 * MOST + 1 == 10 * ETHER
+
+
+def test_a_gateway_shows_what_it_answered_and_what_it_earned(paid: PaidRun) -> None:
+    place = free_place()
+    with paid_gateway(paid, "--vouchers", str(paid.folder / "shown"), "--metrics", place) as served:
+        assert asked(served, None).status_code == 402
+        assert asked(served, paid.signed(4, MOST).to_text()).json()["payment"]["charged"] == str(MOST)
+        assert asked(served, paid.signed(4, 2 * MOST).to_text(), body(stream=True)).status_code == 200
+        # The same voucher buys the same answer, which is sent once more and paid for once.
+        assert asked(served, paid.signed(4, 2 * MOST).to_text(), body(stream=True)).status_code == 200
+        told = {"2xx": 3, "4xx": 1}
+        shown = wait_until(place, lambda found: counted(found, "assay_served_requests_total", "status") == told)
+        assert one(shown, "assay_answer_seconds_count") == 3
+        assert one(shown, "assay_answer_tokens_total") == 2 * 12
+        assert one(shown, "assay_earned_wei_total") == float(2 * MOST)
+        assert one(shown, "assay_rpc_requests_total", method="eth_call", outcome="ok") > 0
+        has = shown["assay_process_info"][0][0]
+        assert (has["role"], has["address"]) == ("gateway", "0x" + address_of(paid.gateway).hex())
+        assert judged(place, "/health") == (200, {"alive": True})
+        until = time.monotonic() + 20
+        while judged(place, "/ready") != (200, {"serving": True, "node": True}):
+            assert time.monotonic() < until
+            time.sleep(0.1)
 
 
 def test_a_voucher_that_counts_nowhere_pays_for_nothing(paid: PaidRun, gateway: Served) -> None:
@@ -165,7 +189,7 @@ def test_the_clients_library_of_openai_talks_through_the_relay_unchanged(paid: P
         "--purse",
         str(paid.folder / "purse"),
     ]
-    words += ["--model", str(paid.folder / "pulled"), "--verify-ppm", "1000000"]
+    words += ["--model", str(paid.folder / "pulled"), "--verify-ppm", "1000000", "--metrics", (place := free_place())]
     served = Served(words, paid.folder / "relay.log")
     with OpenAI(base_url=served.said["url"], api_key="nobody's", max_retries=0) as client:
         (model,) = client.models.list().data
@@ -187,6 +211,15 @@ def test_the_clients_library_of_openai_talks_through_the_relay_unchanged(paid: P
         with pytest.raises(APIStatusError) as dear:
             client.completions.create(model="assay", prompt="the cat", max_tokens=10_000)
         assert (dear.value.status_code, dear.value.code) == (402, "PurseEmpty")
+    told = {"2xx": 6, "4xx": 2}
+    shown = wait_until(place, lambda found: counted(found, "assay_served_requests_total", "status") == told)
+    assert one(shown, "assay_answer_seconds_count") == 5
+    assert one(shown, "assay_answer_tokens_total") == 5 * 12
+    assert one(shown, "assay_rpc_requests_total", method="eth_call", outcome="ok") > 0
+    (file,) = (paid.folder / "purse").glob("*.json")
+    kept = json.loads(file.read_text())
+    assert one(shown, "assay_signed_wei_total") == float(int(kept["highest"]) - int(kept["begun"]))
+    assert judged(place, "/health")[0] == 200
     served.stop()
     spent = int(asked(gateway, paid.signed(5, 0).to_text()).json()["error"]["payment"]["spent"])
     assert spent == (sum(total for _, total in answers) + 19) * PRICE
