@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,24 +23,7 @@ from assay_ledger.chain.client import Chain, Head
 from assay_ledger.chain.node import Anvil
 from assay_ledger.store.blobs import ObjectMissing, open_store
 from tests.harness.actors.scraping import judged, one, page, samples_of, scrape
-
-
-@dataclass
-class SteppedClock:
-    """Seconds that a test moves."""
-
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@dataclass
-class SeenByProbe:
-    """What a probe found."""
-
-    found: Sightings = field(default_factory=Sightings)
-    store: object | None = None
+from tests.harness.actors.shown import SeenByProbe, SteppedClock
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
@@ -18,24 +17,7 @@ from assay.watchdog.alarms import Alarm, AlarmKind
 from assay.watchdog.shown import LookMetrics
 from assay.web.observed import observed
 from tests.harness.actors.scraping import counted, judged, one, samples_of
-
-
-@dataclass
-class SteppedClock:
-    """Seconds that a test moves."""
-
-    now: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@dataclass
-class SeenByProbe:
-    """What a probe found."""
-
-    found: Sightings = field(default_factory=Sightings)
-    store: object | None = None
+from tests.harness.actors.shown import SeenByProbe, SteppedClock
 
 
 def ask(metrics: ServerMetrics, status: int | None, path: str = "/v1/completions", *, leaves: bool = False) -> None:

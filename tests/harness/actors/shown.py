@@ -1,0 +1,25 @@
+"""What tests of a process's metrics put in the place of a clock and of a probe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from assay.observing.probe import Sightings
+
+
+@dataclass
+class SteppedClock:
+    """Seconds that a test moves."""
+
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class SeenByProbe:
+    """What a probe found."""
+
+    found: Sightings = field(default_factory=Sightings)
+    store: object | None = None
