@@ -158,7 +158,8 @@ def configure(form: str, say: Callable[[str], None]) -> None:
 
 def _message(_logger: object, _method: str, event: LogFields) -> str:
     # Attack: a text of a stranger's that goes on with a line of ours, which says what did not happen.
-    return str(event.get("event", "")).replace("\n", "\n  ")
+    said = (str(event[name]) for name in ("event", "exception") if name in event)
+    return "\n".join(said).replace("\n", "\n  ")
 
 
 class _Lines(logging.Handler):

@@ -52,6 +52,8 @@ def server_config(app: ASGIApp, *, ending_s: int) -> uvicorn.Config:
         http=BoundedConnection,
         ws="none",
         proxy_headers=False,
+        # What it says is said in our log: in its form, without what is secret, and waiting for nobody.
+        log_config=None,
         log_level="warning",
         access_log=False,
         lifespan="off",

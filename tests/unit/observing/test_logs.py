@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 import structlog
+from starlette.types import Receive, Scope, Send
 
 from assay.observing import logs
 from assay.protocol.errors import UnavailableError
+from assay.web.connection import server_config
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +80,30 @@ def test_nothing_of_a_url_that_may_be_a_key_is_logged(lines: list[str], url: str
                 LOG.exception("failed")
     (line,) = lines
     assert not [secret for secret in SECRETS if secret in line], line
+
+
+def test_plain_lines_say_where_an_error_came_from_too() -> None:
+    """Whoever is told that a gateway's batch failed finds in its log what did."""
+    written: list[str] = []
+    logs.configure(logs.PLAIN, written.append)
+    try:
+        raise ValueError("no such row")
+    except ValueError:
+        LOG.exception("the batch ends")
+    (line,) = [line for line in written if "batch" in line]
+    assert line.startswith("the batch ends\n  Traceback") and line.endswith("\n  ValueError: no such row")
+
+
+def test_what_a_server_says_is_a_line_of_the_log(lines: list[str]) -> None:
+    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        return
+
+    server_config(app, ending_s=1)
+    said = logging.getLogger("uvicorn.error")
+    said.info("Started server process")
+    said.error("ASGI callable returned without starting response.")
+    (found,) = [line for line in documents(lines) if line["logger"] == "uvicorn.error"]
+    assert found["level"] == "error"
 
 
 def test_a_url_that_nobody_named_before_keeps_scheme_host_and_port_alone(lines: list[str]) -> None:
