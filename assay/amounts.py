@@ -107,6 +107,9 @@ class Currency:
 COIN: Final = Currency(18)
 """The chain's own coin, which pays for gas."""
 
+FEES: Final = Currency(9)
+"""What a unit of gas costs, in gwei."""
+
 SHARES: Final = Currency(18)
 """Shares of a model (ModelShares.sol)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ from assay.protocol.types import Address
 from assay.settings import Settings
 
 if TYPE_CHECKING:
+    from assay_ledger.chain.fees import Market
     from assay_ledger.rounds.run import Run
     from assay_ledger.rounds.view import RunView
     from assay_ledger.store.blobs import BlobStore
@@ -48,6 +50,7 @@ def can_join(
 ) -> None:
     """Whether an address can take part, with every reason why not and what it would take."""
     from assay.cli.run_documents import CODE_WORDS, describe_code, describe_money, money_words
+    from assay_ledger.chain.nonces import market_of
 
     if role not in ROLES:
         raise UsageError(f"There is no role {role!r}.", code="UnknownRole", remedy=f"Choose one of {', '.join(ROLES)}.")
@@ -69,11 +72,13 @@ def can_join(
     about = outlook_of_role(the_run.charter, tickets=0 if role == "solver" else tickets)
     facts: dict[str, Any] = {"can_join": not reasons, "reasons": reasons, "locks": needed}
     facts |= {"locks_again": about.locks_again, "challenge": about.challenge, "advised": about.advised}
-    facts |= {"pay": about.pay, "shares": about.shares, "gas": about.gas}
+    fees = market_of(the_run.chain, settings.tip_floor)
+    facts |= {"pay": about.pay, "merge_pay": about.merge_pay, "shares": about.shares, "gas": about.gas}
+    facts |= {"gas_coins": about.gas * fees.price, "fees_now": asdict(fees)}
     facts |= outlook_of_run(the_run.charter).to_document() | {"code": code}
     income = income_of(the_run, view, role, tickets)
-    facts |= {"income_per_day": income.to_document(), "sponsor": to_checksum_address(the_run.charter.sponsor)}
-    facts |= describe_money(the_run)
+    facts |= {"income_per_day": income.to_document() | {"gas_coins": income.gas * fees.price}}
+    facts |= {"sponsor": to_checksum_address(the_run.charter.sponsor)} | describe_money(the_run)
     facts |= {"machine": None if machine is None else machine.to_document()}
     if as_json:
         print_json(facts)
@@ -83,14 +88,14 @@ def can_join(
             typer.echo("What the run starts from was not looked at: give --store.")
         typer.echo(f"The contracts' code is {CODE_WORDS[code['status']]}; the token is {code['token']}.")
         typer.echo(f"The token {money_words(the_run)}.")
-        day = income_lines(income, role, the_run.currency)
-        for line in (*outlook_lines(the_run, role, tickets), *day, *machine_lines(machine)):
+        day = income_lines(income, the_run.currency, fees)
+        for line in (*outlook_lines(the_run, role, tickets, fees), *day, *machine_lines(machine)):
             typer.echo(line)
     if reasons:
         raise typer.Exit(int(ExitCode.NO))
 
 
-def outlook_lines(run: Run, role: str, tickets: int) -> list[str]:
+def outlook_lines(run: Run, role: str, tickets: int, fees: Market) -> list[str]:
     """What taking part takes and gives over the whole run, in sentences."""
     charter = run.charter
     about, whole = outlook_of_role(charter, tickets=0 if role == "solver" else tickets), outlook_of_run(charter)
@@ -99,13 +104,13 @@ def outlook_lines(run: Run, role: str, tickets: int) -> list[str]:
     again = f", {money.show(about.locks_again)} more if it is lost and taken again" if about.locks_again else ""
     work = "a whole commitment" if role == "solver" else "a replay"
     span = "round" if role == "solver" else "epoch"
-    coins = about.gas * run.chain.read(lambda: int(run.chain.w3.eth.gas_price))
+    merge = f"; {money.show(about.merge_pay)} tokens for a merge that it opens" if about.merge_pay else ""
     return [
         f"Taking {what} locks {money.show(about.locks)} tokens for all rounds{again}; a challenge locks "
         f"{money.show(about.challenge)} while it lasts: {money.show(about.advised)} are enough for all of it.",
         f"For {work}: {money.show(about.pay)} tokens and {SHARES.show(about.shares)} shares, which vest after "
-        f"{duration(whole.vesting_seconds)}; gas of {about.gas:,} a{'n' if span == 'epoch' else ''} {span}, "
-        f"{COIN.about(coins, 6)} coins as prices stand.",
+        f"{duration(whole.vesting_seconds)}{merge}; gas of {about.gas:,} a{'n' if span == 'epoch' else ''} {span}, "
+        f"{COIN.about(about.gas * fees.price, 6)} coins at the fees of now.",
         f"{charter.rounds} rounds, each of at most {duration(whole.round_at_most_seconds)} of chain time, and shorter "
         f"where all are done sooner; tickets count after {duration(whole.before_seconds)}, "
         f"leaving takes {duration(whole.exit_seconds)}.",

@@ -34,6 +34,7 @@ def show(settings: Settings, as_json: JsonOption = False) -> None:
     """What a run promises, and how far it has come."""
     from assay.cli import run_documents as documents
     from assay_ledger.agents.waiting import waits
+    from assay_ledger.chain.nonces import market_of
 
     the_run = open_round_run(settings)
     promised: dict[str, Any] = {"run": "0x" + the_run.address.hex()} | documents.describe(the_run)
@@ -45,8 +46,9 @@ def show(settings: Settings, as_json: JsonOption = False) -> None:
         print_json(promised | {"code": code, "waits": [asdict(wait) for wait in waiting]} | done)
         return
     documents.show_fields(promised | documents.code_fields(code), the_run.currency)
+    fees = market_of(the_run.chain, settings.tip_floor)
     for role in ("solver", "verifier"):
-        for line in joining.outlook_lines(the_run, role, 1)[:2]:
+        for line in joining.outlook_lines(the_run, role, 1, fees)[:2]:
             typer.echo(line)
     documents.show_progress(done, the_run.currency)
     for wait in waiting:

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
-from assay.amounts import SHARES, Currency
+from assay.amounts import COIN, FEES, SHARES, Currency
 from assay.cli.common import archive_of, open_blobs
 from assay.cli.progress import moved, told_steps
 from assay.planning.expected import DailyIncome, auditor_day, solver_day
+from assay.planning.spans import spans_of
 from assay.protocol.errors import AssayError
 from assay.protocol.rounds.terms import NEVER
 from assay.settings import Settings
 
 if TYPE_CHECKING:
     from assay.planning.measured import MachineVerdict
+    from assay_ledger.chain.fees import Market
     from assay_ledger.rounds.run import Run
     from assay_ledger.rounds.view import RunView
 
@@ -37,25 +39,29 @@ def this_machine(run: Run, settings: Settings, role: str) -> tuple[MachineVerdic
 
 def income_of(run: Run, view: RunView, role: str, tickets: int) -> DailyIncome:
     """A seat's mean day, or that of so many tickets beside those that count now."""
-    if role == "solver":
-        return solver_day(run.charter)
-    registry, launch = view.books.registry, run.charter.launch
+    charter, registry, launch = run.charter, view.books.registry, run.charter.launch
+    begun = [round_.t0 for round_ in view.books.commitments.rounds]
     live = sum(1 for held in registry.tickets.values() if not (held.until or held.convicted_at))
     seated = sum(1 for tenure in view.books.tenures.tenures.values() if tenure.until == NEVER)
+    solvers = max(seated, launch.seats, 1)
+    if role == "solver":
+        spans = spans_of(charter, begun, max(live, launch.tickets), solvers)
+        return solver_day(charter, spans, charter.rounds - len(begun))
     others = max(live, launch.tickets - tickets)
-    return auditor_day(run.charter, tickets, others, max(seated, launch.seats, 1))
+    return auditor_day(charter, tickets, others, solvers, spans_of(charter, begun, tickets + others, solvers))
 
 
-def income_lines(income: DailyIncome, role: str, money: Currency) -> Iterator[str]:
-    """The same in sentences."""
-    spread = (
-        "if every round lasts as long as it may and all work stands; shorter rounds bring more"
-        if role == "solver"
-        else f"between {money.brief(income.low)} and {money.brief(income.high)} on nine days of ten, as tickets are "
-        "drawn"
+def income_lines(income: DailyIncome, money: Currency, fees: Market) -> Iterator[str]:
+    """The same in sentences, and what its gas costs now."""
+    merges = f", {money.brief(income.merges)} of them for merges," if income.merges else ""
+    yield (
+        f"A day brings {money.brief(income.mean)} tokens{merges} and {SHARES.brief(income.shares)} shares in the mean, "
+        f"between {money.brief(income.low)} and {money.brief(income.high)} tokens. Assumed are {income.assumes}."
     )
-    brings = f"{money.brief(income.mean)} tokens and {SHARES.brief(income.shares)} shares"
-    yield f"A day brings {brings}, {spread}; gas {income.gas:,}."
+    yield (
+        f"Gas of a mean day, {income.gas:,}, costs {COIN.about(income.gas * fees.price, 6)} coins at the fees of now: "
+        f"{FEES.about(fees.base, 3)} gwei, and a tip of {FEES.about(fees.tip, 3)}."
+    )
     yield (
         f"At the worst {money.show(income.loses_stake)} tokens of stake are lost, and up to "
         f"{money.show(income.loses_pay)} that are not settled: a claim of its own was refuted, or it fell silent in "

@@ -38,6 +38,7 @@ CALLS = {
     "attest": CallGas(75_717, "duties.json open, 1 result", less="open, none"),
     "settle": CallGas(124_294, "money.json settleWork"),
     "settle a finding": CallGas(138_038, "money.json settleDuty"),
+    "settle an opening": CallGas(70_038, "money.json settleOpening"),
 }
 """By call; `tests/unit/planning/test_plan.py` compares them with docs/snapshots."""
 

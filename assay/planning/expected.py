@@ -2,7 +2,8 @@
 
 A solver is paid for every commitment that stands. An auditor is paid for what its tickets are drawn for: in an epoch
 that calls it, each ticket draws every commitment with chance p over the tickets that are called, and answers up to its
-capacity; days are sums of such epochs.
+capacity; days are sums of such epochs. A merge is paid to each who opens its root, once it is final: up to 64 seats to
+seats, else to the tickets that are drawn as positions of a node, once a node however many of its positions they hold.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from assay.durations import duration
+from assay.planning.burdens import gas_of
 from assay.planning.outlook import outlook_of_role, outlook_of_run
+from assay.planning.spans import RoundSpans
 from assay.protocol.economics.run_bounds import audit_terms
 from assay.protocol.run.run_charter import RunCharter
 
@@ -22,11 +26,13 @@ NINETY: Final = 1.645
 
 @dataclass(frozen=True, slots=True)
 class DailyIncome:
-    """Of one seat, or so many tickets: the mean day, the bounds of nine days of ten, and the worst case."""
+    """Of one seat, or so many tickets: the mean day, its bounds, and the worst case."""
 
     mean: int
     low: int
     high: int
+    merges: int
+    """Of the mean, what merges bring."""
     shares: int
     gas: int
     """Units of gas of a mean day."""
@@ -34,37 +40,80 @@ class DailyIncome:
     """Of the whole run, if a claim of its own is refuted: everything that it locks."""
     loses_pay: int
     """And what is not settled then."""
+    assumes: str
+    """A sentence: what the mean and its bounds rest on."""
 
     def to_document(self) -> dict[str, Any]:
         """For scripts."""
         return asdict(self)
 
 
-def solver_day(charter: RunCharter) -> DailyIncome:
-    """A seat's, if every round lasts as long as it may and all its work stands; shorter rounds bring more."""
-    about, rounds = outlook_of_role(charter), DAY / outlook_of_run(charter).round_at_most_seconds
-    pay = round(rounds * about.pay)
-    unsettled = audit_terms(charter).unsettled * about.pay
-    return DailyIncome(pay, pay, pay, round(rounds * about.shares), round(rounds * about.gas), about.locks, unsettled)
+def solver_day(charter: RunCharter, spans: RoundSpans, left: int) -> DailyIncome:
+    """A seat's, where all of its work and merges stand; `left`: rounds that the run can still begin.
 
-
-def auditor_day(charter: RunCharter, tickets: int, others: int, solvers: int) -> DailyIncome:
-    """So many tickets beside others', where so many solvers commit to each round."""
-    e, whole, about = charter.economics, outlook_of_run(charter), outlook_of_role(charter, tickets=1)
-    called = max(1, math.ceil((tickets + others) / e.shifts))
-    commitments = max(1, round(solvers * whole.epoch_seconds / whole.round_at_most_seconds))
-    mean, variance = answered(commitments, e.audit_ppm / 1e6 / called, e.capacity)
-    calls = tickets * DAY / whole.epoch_seconds / e.shifts
-    middle, spread = calls * mean, NINETY * math.sqrt(calls * variance)
+    At the least rounds last as long as any, one of the day is missed, and others merge; at the most they are as short
+    as any.
+    """
+    about, unsettled = outlook_of_role(charter), audit_terms(charter).unsettled
+    fewest, rounds, most = (min(float(left), DAY / span) for span in (spans.longest, spans.mean, spans.shortest))
+    each = about.pay + about.merge_pay
+    shortest = "the shortest of these" if spans.seen else "more than that the tickets cannot audit"
     return DailyIncome(
-        mean=round(middle * about.pay),
-        low=round(max(0.0, middle - spread) * about.pay),
-        high=round(min(calls * e.capacity, middle + spread) * about.pay),
-        shares=round(middle * about.shares),
-        gas=round(calls * about.gas),
-        loses_stake=tickets * about.locks,
-        loses_pay=round(min(mean, e.capacity) * 3 * tickets * about.pay),
+        mean=round(rounds * each),
+        low=round(max(0.0, fewest - 1) * about.pay),
+        high=round(most * each),
+        merges=round(rounds * about.merge_pay),
+        shares=round(rounds * about.shares),
+        gas=round(rounds * about.gas),
+        loses_stake=about.locks,
+        loses_pay=unsettled * each,
+        assumes=(
+            f"whole commitments that stand, in {_mean_round(spans)}; at the least rounds of {_of(spans.longest)}, one "
+            f"a day missed{' and no merge' if about.merge_pay else ''}; at the most rounds of {_of(spans.shortest)}, "
+            f"{shortest}{f'; and {left} rounds, all that are left' if left < DAY / spans.shortest else ''}"
+        ),
     )
+
+
+def auditor_day(charter: RunCharter, tickets: int, others: int, solvers: int, spans: RoundSpans) -> DailyIncome:
+    """So many tickets beside others', where so many solvers commit to each round."""
+    e, epoch, about = charter.economics, outlook_of_run(charter).epoch_seconds, outlook_of_role(charter, tickets=1)
+    called = max(1, math.ceil((tickets + others) / e.shifts))
+    commitments = max(1, round(solvers * epoch / spans.mean))
+    mean, variance = answered(commitments, e.audit_ppm / 1e6 / called, e.capacity)
+    calls, rounds = tickets * DAY / epoch / e.shifts, tickets * DAY / spans.mean
+    nodes = drawn(charter, tickets + others, solvers)
+    findings, merges = calls * mean, rounds * math.fsum(nodes)
+    middle = findings * about.pay + merges * about.merge_pay
+    varies = calls * variance * about.pay**2 + rounds * math.fsum(p * (1 - p) for p in nodes) * about.merge_pay**2
+    spread, unsettled = NINETY * math.sqrt(varies), audit_terms(charter).unsettled * tickets * math.fsum(nodes)
+    gas = calls * gas_of("open a secret") + findings * gas_of("attest", "settle a finding")
+    gas += merges * gas_of("seal", "open", "settle an opening") + rounds * math.fsum(nodes[:-1]) * gas_of("hold")
+    return DailyIncome(
+        mean=round(middle),
+        low=round(max(0.0, middle - spread)),
+        high=round(min(calls * e.capacity * about.pay + rounds * len(nodes) * about.merge_pay, middle + spread)),
+        merges=round(merges * about.merge_pay),
+        shares=round(findings * about.shares),
+        gas=round(gas),
+        loses_stake=tickets * about.locks,
+        loses_pay=round(min(mean, e.capacity) * 3 * tickets * about.pay + unsettled * about.merge_pay),
+        assumes=(
+            f"{solvers} solvers, {tickets + others} tickets, and {_mean_round(spans)}; between the bounds lie nine "
+            "days of ten, as tickets are drawn"
+        ),
+    )
+
+
+def drawn(charter: RunCharter, tickets: int, solvers: int) -> list[float]:
+    """The chance of one of so many tickets to be drawn for each node of a round: groups' sums, last the generation.
+
+    Positions are drawn one by one, and any of them pays the same; up to 64 seats none is drawn.
+    """
+    if charter.by_seats:
+        return []
+    t, missed = charter.training, 1 - 1 / tickets
+    return [1 - missed**t.positions] * math.ceil(solvers / t.group_size) + [1 - missed**t.top_positions]
 
 
 def answered(targets: int, chance: float, capacity: int) -> tuple[float, float]:
@@ -75,3 +124,14 @@ def answered(targets: int, chance: float, capacity: int) -> tuple[float, float]:
     counts = [*enumerate(at), (min(capacity, targets), rest)]
     mean = math.fsum(k * p for k, p in counts)
     return mean, max(0.0, math.fsum(k * k * p for k, p in counts) - mean**2)
+
+
+def _mean_round(spans: RoundSpans) -> str:
+    """What the mean rests on, in words."""
+    if spans.seen:
+        return f"rounds of {_of(spans.mean)}, the mean of the last {spans.seen}"
+    return f"rounds of {_of(spans.mean)}, the longest that they may last"
+
+
+def _of(seconds: float) -> str:
+    return duration(round(seconds))

@@ -27,9 +27,11 @@ class RoleOutlook:
     """While a challenge lasts: bond and deposit."""
     pay: int
     """Of a whole commitment, or of a finding."""
+    merge_pay: int
+    """Of one's own opening of a root that becomes final: seats' up to 64 of them, else tickets'."""
     shares: int
     gas: int
-    """Of a round's calls, or of an epoch's with one finding."""
+    """Of a round's calls, or of an epoch's with one finding and no merge."""
 
     @property
     def advised(self) -> int:
@@ -85,7 +87,9 @@ def outlook_of_role(charter: RunCharter, *, tickets: int = 0) -> RoleOutlook:
     challenge = e.challenge_bond + e.challenge_deposit
     if tickets:
         gas = tickets * (gas_of("attest") + gas_of("open a secret") + gas_of("settle a finding"))
-        return RoleOutlook(locks, 0, challenge, e.wage, e.shares_per_duty, gas)
-    gas = gas_of("commit", "hold", "seal", "open", "settle")
-    pay = charter.price if e.pays else 0
-    return RoleOutlook(locks, locks, challenge, pay, e.shares_per_unit * t.max_units, gas)
+        return RoleOutlook(locks, 0, challenge, e.wage, 0 if charter.by_seats else e.merge_pay, e.shares_per_duty, gas)
+    gas = gas_of("commit", "settle")
+    if charter.by_seats:
+        gas += gas_of("hold", "seal", "open", "settle an opening")
+    pay, merge_pay = charter.price if e.pays else 0, e.merge_pay if charter.by_seats else 0
+    return RoleOutlook(locks, locks, challenge, pay, merge_pay, e.shares_per_unit * t.max_units, gas)

@@ -40,6 +40,11 @@ class Market:
     base: int
     tip: int
 
+    @property
+    def price(self) -> int:
+        """What a unit of gas costs in the next block; what an offer leaves room for beyond it is not paid."""
+        return self.base + self.tip
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:

@@ -86,6 +86,20 @@ _ANSWERS: Final = (
 """Nodes word the same answers differently (geth, reth, Nethermind, Besu, anvil)."""
 
 
+def market_of(wire: Wire, tip_floor: int = TIP_FLOOR) -> Market:
+    """The fees of a chain's next block: by the fee history, and by the newest block where a node has none."""
+    w3 = wire.w3
+    base = wire.read(lambda: int(w3.eth.get_block("latest").get("baseFeePerGas", 0)))
+    try:
+        history = wire.read(lambda: w3.eth.fee_history(TIP_BLOCKS, "latest", [TIP_PERCENTILE]))
+        # It also names the base fee of the block to come, at most an eighth above.
+        base = max(base, min(int(history["baseFeePerGas"][-1]), base * 9 // 8 + 1))
+        return Market(base, tip_of(history.get("reward") or (), base, tip_floor))
+    except (AssayError, *NONSENSE) as error:
+        _LOG.debug("no fee history: %s", error)
+    return Market(base, tip_of((), base, tip_floor))
+
+
 class Nonces:
     """An account's nonces on one chain. Not for several threads at once; `path` is where what is in flight is kept."""
 
@@ -122,17 +136,8 @@ class Nonces:
         return number
 
     def market(self) -> Market:
-        """The fees of the next block: by the fee history, and by the newest block where a node has none."""
-        w3 = self._wire.w3
-        base = self._wire.read(lambda: int(w3.eth.get_block("latest").get("baseFeePerGas", 0)))
-        try:
-            history = self._wire.read(lambda: w3.eth.fee_history(TIP_BLOCKS, "latest", [TIP_PERCENTILE]))
-            # It also names the base fee of the block to come, at most an eighth above.
-            base = max(base, min(int(history["baseFeePerGas"][-1]), base * 9 // 8 + 1))
-            return Market(base, tip_of(history.get("reward") or (), base, self._tip_floor))
-        except (AssayError, *NONSENSE) as error:
-            _LOG.debug("no fee history: %s", error)
-        return Market(base, tip_of((), base, self._tip_floor))
+        """The fees of the next block."""
+        return market_of(self._wire, self._tip_floor)
 
     def settle(self, latest: int) -> None:
         """Forgets what the chain has taken."""

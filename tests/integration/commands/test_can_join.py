@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from assay.protocol.types import Address
 from assay.settings import Settings
 from assay_ledger.store.blobs import open_store
 from tests.harness.actors.desk import Desk, open_desk
+from tests.harness.actors.whole_run import new_whole_run
+from tests.harness.commands import assay_on
 
 NOBODY = "0x" + "77" * 20
 
@@ -53,9 +57,33 @@ def test_this_machine_is_measured_by_the_runs_own_programs(posted: tuple[Desk, A
         assert machine["windows"][0]["seconds"] > steps * machine["step_seconds"]
         assert 0 <= day["low"] <= day["mean"] <= day["high"] and day["loses_stake"] == found["locks"]
         assert day["mean"] + day["shares"] > 0 and machine["took_seconds"] < 120
+        price = found["fees_now"]["base"] + found["fees_now"]["tip"]
+        assert price > 0 and found["gas_coins"] == found["gas"] * price and day["gas_coins"] == day["gas"] * price
+        assert found["merge_pay"] == (run.charter.economics.merge_pay if role == "solver" else 0)
     plain = desk(*words).stdout
     assert "This machine, measured in" in plain and "At the worst" in plain and "of a window of" in plain
+    assert "tokens for a merge that it opens" in plain and "of them for merges" in plain and "Assumed are" in plain
+    assert plain.count("coins at the fees of now") == 2 and "gwei, and a tip of" in plain
     assert desk.json(*words, "--no-measure", ends=ExitCode.NO)["machine"] is None
+
+
+def test_a_solvers_day_is_bounded_by_what_the_runs_own_rounds_show(posted: tuple[Desk, Any], tmp_path: Path) -> None:
+    desk, _ = posted
+    made = new_whole_run(desk.stage, tmp_path, seats=2, rounds=400)
+    made.begin_with("ada", "bob")
+    words = ("run", "can-join", "--address", NOBODY, "--role", "solver", "--json")
+    fresh = json.loads(assay_on(made.run, *words).stdout)
+    made.settle(lambda view: len(view.books.commitments.rounds) == 4)
+    begun = [round_.t0 for round_ in made.view.books.commitments.rounds]
+    spans, told = [b - a for a, b in pairwise(begun)], json.loads(assay_on(made.run, *words).stdout)
+    each, day, longest = told["pay"] + told["merge_pay"], told["income_per_day"], told["round_at_most_seconds"]
+    assert max(spans) < longest and told["merge_pay"] == made.run.charter.economics.merge_pay > 0
+    assert day["mean"] == pytest.approx(min(396, 86_400 * 3 / sum(spans)) * each)
+    assert day["high"] == pytest.approx(min(396, 86_400 / min(spans)) * each)
+    assert day["low"] == pytest.approx((86_400 / longest - 1) * told["pay"])
+    assert day["low"] == fresh["income_per_day"]["low"] < fresh["income_per_day"]["mean"] < day["mean"]
+    assert "the longest that they may last" in fresh["income_per_day"]["assumes"]
+    assert "the mean of the last 3" in day["assumes"]
 
 
 def test_a_machine_that_is_too_small_or_too_slow_is_told_why(

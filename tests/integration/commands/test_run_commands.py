@@ -144,7 +144,7 @@ def test_who_asks_whether_it_can_join_is_told_every_reason(posted: tuple[Desk, A
     assert len(empty) == 3 and "No object is named" in empty[2]
     plain = desk(*words).stdout
     assert plain.startswith("no: ") and "was not looked at" in plain
-    assert "are enough for all of it" in plain and "coins as prices stand" in plain and "leaving takes" in plain
+    assert "are enough for all of it" in plain and "coins at the fees of now" in plain and "leaving takes" in plain
 
 
 def test_who_lacks_nothing_is_told_yes_and_a_wei_less_makes_it_a_no(posted: tuple[Desk, Any]) -> None:

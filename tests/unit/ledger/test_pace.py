@@ -63,6 +63,10 @@ def test_tips_follow_what_others_pay_between_the_floor_and_the_base_fee() -> Non
     assert tip_of([[1]], 7, floor=5) == 5
 
 
+def test_what_is_paid_for_gas_is_both_fees() -> None:
+    assert Market(10 * GWEI, GWEI).price == 11 * GWEI
+
+
 def test_an_offer_leaves_room_for_a_doubled_base_fee_up_to_its_limit() -> None:
     market = Market(10 * GWEI, GWEI)
     assert first_offer(market, None) == Offer(21 * GWEI, GWEI)
