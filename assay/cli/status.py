@@ -208,3 +208,5 @@ def _income(income: Document, money: Currency) -> Iterator[tuple[str, ...]]:
     if "per_finding" in income:
         shares = _amount(income["shares_per_finding"], SHARES)
         yield "a finding", _amount(income["per_finding"], money), f"tokens and {shares} shares"
+    if "per_merge" in income:
+        yield "a merge", _amount(income["per_merge"], money), "tokens for each root that it opens, once it is final"

@@ -202,7 +202,9 @@ def _income(view: RunView) -> Document | None:
     if view.tenure is not None and not view.is_over:
         seat = outlook_of_role(view.charter)
         found |= {"per_round_at_most": wei(seat.pay), "shares_per_round_at_most": wei(seat.shares)}
+        found |= {"per_merge": wei(seat.merge_pay)} if seat.merge_pay else {}
     if tickets:
         ticket = outlook_of_role(view.charter, tickets=1)
         found |= {"per_finding": wei(ticket.pay), "shares_per_finding": wei(ticket.shares)}
+        found |= {"per_merge": wei(ticket.merge_pay)} if ticket.merge_pay else {}
     return found or None

@@ -274,6 +274,8 @@ def test_income_is_what_the_charter_pays_for_what_is_held(world: ToldMoneyWorld)
     auditor, economics = world.run.tickets.owner_of(TicketId(1)), world.charter.economics
     assert int(status(world, solver)["income"]["per_round_at_most"]) == world.charter.price
     assert int(status(world, auditor)["income"]["per_finding"]) == economics.wage
+    assert int(status(world, solver)["income"]["per_merge"]) == economics.merge_pay
+    assert "per_merge" not in status(world, auditor)["income"], "up to 64 seats merges are the solvers'"
     assert "per_round_at_most" not in status(world, auditor)["income"]
 
 
