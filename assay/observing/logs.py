@@ -31,6 +31,8 @@ _LEAST: Final = 4
 """Shorter secrets are not searched for: they are in other words too."""
 _MOST_CHARACTERS: Final = 4000
 """Of a text: what a node says may have megabytes."""
+_LAST: Final = 1500
+"""Of these its last: a traceback names its error at the end."""
 _MOST_SEARCHED: Final = 1 << 16
 _DEPTH: Final = 6
 
@@ -76,7 +78,9 @@ def clean(text: str) -> str:
     for secret in sorted(_secrets, key=len, reverse=True):
         text = text.replace(secret, "...")
     text = shown(_URL.sub(lambda found: redacted(found[0]), text))
-    return text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + "..."
+    if len(text) <= _MOST_CHARACTERS:
+        return text
+    return f"{text[: _MOST_CHARACTERS - _LAST]} ... {text[-_LAST:]}"
 
 
 def redact(_logger: object, _method: str, event: LogFields) -> LogFields:

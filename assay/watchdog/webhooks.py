@@ -11,6 +11,7 @@ import json
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,6 +30,9 @@ FIRST_WAIT_S: Final = 1.0
 MOST_WAIT_S: Final = 300.0
 MOST_WAITING: Final = 10_000
 """Notices kept for a webhook that is away; beyond it the oldest are dropped, and the next one says how many."""
+
+READS: Final = 10
+"""Rounds in which a notice that cannot be read holds up those behind it."""
 
 SIGNATURE: Final = "Assay-Signature"
 _NOTICE: Final = re.compile(r"\d{12}-[0-9a-f]{64}\.json")
@@ -85,6 +89,8 @@ class Webhook:
     """What the disk did not take."""
     _done: set[str] = field(default_factory=set)
     """Names of files that the disk does not give up, though nobody is to be sent them any more."""
+    _unread: Counter[str] = field(default_factory=Counter)
+    """By name of a file, in how many rounds it could not be read."""
     _is_disk_well: bool = True
 
     def __post_init__(self) -> None:
@@ -134,6 +140,7 @@ class Webhook:
 
     def _remove(self, path: Path) -> None:
         self._done.add(path.name)
+        del self._unread[path.name]
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -146,13 +153,14 @@ class Webhook:
         try:
             return path.read_bytes()
         except OSError as error:
-            self._say_refused("read in", error)
+            self._unread[path.name] += 1
+            self._say_refused("read in", error, "it is tried again, and others wait behind it")
             return None
 
-    def _say_refused(self, what: str, error: OSError) -> None:
+    def _say_refused(self, what: str, error: OSError, then: str = "what comes is kept in memory") -> None:
         """Once until something is written or removed again."""
         if self._is_disk_well:
-            self.say(f"a notice cannot be {what} {self.folder} ({error.strerror}): what comes is kept in memory")
+            self.say(f"a notice cannot be {what} {self.folder} ({error.strerror}): {then}")
         self._is_disk_well = False
 
     def waiting(self) -> list[Path]:
@@ -169,13 +177,15 @@ class Webhook:
 
     def send(self) -> None:
         """Sends what waits, in order, until one is not taken; then nothing before its wait is over. Never raises for
-        the disk: what cannot be removed is sent once, what cannot be read is tried again.
+        the disk: what cannot be removed is sent once, what cannot be read READS times lets others go first.
         """
         if self.clock() < self._not_before:
             return
         for path in self._files():
             if path.name not in self._done:
                 body = self._read(path)
+                if body is None and self._unread[path.name] < READS:
+                    return
                 if body is None:
                     continue
                 if not self._is_taken(body):

@@ -10,6 +10,7 @@ import json
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -54,7 +55,8 @@ class Mempool:
     While it `is_mining` and holds something, or `mines_empty`, a block comes every `every_s`, `block_s` chain seconds
     after the last. `on_taken(held)` is told of every transaction that the pool accepts. Receipts come `late_s` after
     their blocks; with `forgets_states` the node knows what accounts have counted at the newest block alone. Of `lags`
-    calls to come that name no block each is estimated on the block before, as by another node behind the same URL.
+    calls to come that name no block each is estimated on the block before, as by another node behind the same URL;
+    with `names_no_blocks` none is estimated that names one. `asked` counts requests by method.
     """
 
     def __init__(self, node: Anvil, *, block_s: int = 12, every_s: float = 0.02, base: int = GWEI) -> None:
@@ -69,6 +71,8 @@ class Mempool:
         self.late_s = 0.0
         self.forgets_states = False
         self.lags = 0
+        self.names_no_blocks = False
+        self.asked: Counter[str] = Counter()
         self._mined: dict[str, float] = {}
         self._lock = threading.RLock()
         node.rpc("evm_setAutomine", False)
@@ -100,8 +104,8 @@ class Mempool:
             for held in chosen:
                 self.node.rpc("eth_sendRawTransaction", held.raw)
                 del self.pool[held.sender, held.nonce]
-            self.node.rpc("evm_mine")
             self._mined |= {held.hash: time.monotonic() for held in chosen}
+            self.node.rpc("evm_mine")
             self.blocks.append(chosen)
             # What was passed by another transaction of the same nonce is gone.
             for sender, nonce in list(self.pool):
@@ -121,6 +125,7 @@ class Mempool:
 
     def answer(self, method: str, params: list[Any]) -> Any:
         """The result of a call. Raises Refused."""
+        self.asked[method] += 1
         if method == "eth_sendRawTransaction":
             return self._take(params[0])
         if method == "eth_getTransactionCount" and params[1] == "pending":
@@ -131,6 +136,8 @@ class Mempool:
                 return hex(nonce)
         if method == "eth_getTransactionCount" and params[1] != "latest" and self.forgets_states:
             raise Refused("missing trie node")
+        if method == "eth_estimateGas" and self.names_no_blocks and params[1:] not in ([], ["latest"], ["pending"]):
+            raise Refused("too many arguments, want at most 1")
         if method == "eth_estimateGas" and self.lags and params[1:] in ([], ["latest"], ["pending"]):
             self.lags -= 1
             before = int(str(self.node.rpc("eth_blockNumber")), 16) - 1

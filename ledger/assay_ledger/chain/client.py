@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -41,9 +42,6 @@ from assay_ledger.contract import Call, E, Logged, Query, Search
 
 TRANSACTION_GAS_CAP: Final = 16_777_216
 """EIP-7825: no transaction may ask for more gas."""
-
-CALLDATA_CAP: Final = 128 * 1024
-"""What common transaction pools accept, in bytes."""
 
 CALL_S: Final = 10.0
 """For one request, from connection to last byte: far below the shortest turn, above what a node needs for many logs."""
@@ -333,9 +331,10 @@ class Chain:
         try:
             return self.read(lambda: self.w3.eth.estimate_gas(params), called)
         except RejectedError:
-            if (block := self.outbox(account).named_block(self.head().number)) is None:
-                raise
-        return self.read(lambda: self.w3.eth.estimate_gas(params, block), called)
+            if (block := self.outbox(account).named_block(self.head().number)) is not None:
+                with suppress(UnavailableError):
+                    return self.read(lambda: self.w3.eth.estimate_gas(params, block), called)
+            raise
 
     def code_at(self, address: Address | str) -> bytes:
         """The code at an address; empty where there is none."""

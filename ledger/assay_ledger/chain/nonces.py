@@ -140,8 +140,8 @@ class Nonces:
         return market_of(self._wire, self._tip_floor)
 
     def settle(self, latest: int) -> None:
-        """Forgets what the chain has taken."""
-        self.forget(*[n for n in self._slots if n < latest])
+        """Forgets what the chain has taken, but for what it has no receipt of yet."""
+        self.forget(*[n for n, slot in self._slots.items() if n < latest and slot.missed_at is None])
 
     def forget(self, *nonces: int) -> None:
         """These are in flight no more."""
@@ -205,8 +205,8 @@ class Nonces:
                 return attempt, receipt
         return None
 
-    def used_by(self, nonce: int) -> bytes | None:
-        """The hash of the account's transaction that used a nonce, by the blocks; None where they do not show it (yet).
+    def mined_with(self, nonce: int) -> dict[int, bytes]:
+        """Hashes of the account's transactions in the block that used a nonce, by nonce; none where no block shows it.
 
         A receipt may lag behind what a node counts, and longer where several nodes answer at one URL; a block is whole.
         """
@@ -218,11 +218,10 @@ class Nonces:
                 middle = (before + after) // 2
                 before, after = (before, middle) if self.count(middle) > nonce else (middle, after)
             made: Any = self._wire.read(lambda: self._wire.w3.eth.get_block(after, True)["transactions"])
-            found = [bytes(t["hash"]) for t in made if str(t["from"]).lower() == who and t["nonce"] == nonce]
-            return found[0] if found else None
+            return {int(t["nonce"]): bytes(t["hash"]) for t in made if str(t["from"]).lower() == who}
         except (AssayError, *NONSENSE) as error:
             _LOG.debug("what used nonce %d is not known: %s", nonce, error)
-            return None
+            return {}
 
     def check(self, call: Payload) -> None:
         """Simulates a call on the chain as it is now. Raises RejectedError, UnavailableError."""
@@ -298,7 +297,7 @@ class Nonces:
 
     def _balance_beside(self, nonce: int) -> int:
         """The balance in wei less what the account's other transactions may cost at most."""
-        others = (s for n, s in self._slots.items() if n != nonce)
+        others = (s for n, s in self._slots.items() if n != nonce and s.missed_at is None)
         return self.balance() - sum(s.call.gas * s.offer.most + s.call.value for s in others)
 
 

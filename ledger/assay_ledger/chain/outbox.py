@@ -83,7 +83,7 @@ class Outbox:
     @property
     def in_flight(self) -> dict[int, Payload]:
         """What has been sent and not been seen mined, by nonce."""
-        return {nonce: slot.call for nonce, slot in sorted(self._nonces.slots.items())}
+        return {n: slot.call for n, slot in sorted(self._nonces.slots.items()) if slot.missed_at is None}
 
     def send(self, calls: Sequence[Payload], limit: int | None = None) -> list[Result]:
         """Sends calls, at most IN_FLIGHT at a time, and waits for all: a receipt or an error for each, in their order.
@@ -128,15 +128,16 @@ class Outbox:
         """Replaces what is in flight by nothing, since it matters no more; False when nothing is in flight."""
         with self._lock:
             nonces = self._nonces
-            if not nonces.slots:
+            if not self.in_flight:
                 return False
             nonces.settle(nonces.count("latest"))
-            for nonce, slot in sorted(nonces.slots.items()):
+            for nonce in self.in_flight:
+                slot = nonces.slots[nonce]
                 market = nonces.market()
                 if slot.call != nonces.nothing or not slot.offer.is_enough(market):
                     with suppress(AssayError):
                         nonces.offer(nonce, nonces.nothing, limit, market)
-            return bool(nonces.slots)
+            return bool(self.in_flight)
 
 
 class _Sending:
@@ -148,6 +149,8 @@ class _Sending:
         self.places: dict[int, int] = {}
         self.late: dict[int, tuple[float, float]] = {}
         """By nonce without a receipt: when the blocks are asked next, and how long after that again."""
+        self.mined: dict[int, bytes] = {}
+        """By nonce, what the blocks that were asked hold of this account."""
         self.block = 0
         self.latest = 0
         self.progress_at = 0
@@ -172,6 +175,10 @@ class _Sending:
         self.latest = nonces.count("latest")
         pending = nonces.count("pending")
         market = nonces.market()
+        for nonce, slot in nonces.slots.items():
+            if nonce >= self.latest:  # also what a reorganization took back
+                slot.missed_at = None
+                self.mined.pop(nonce, None)
         taken = set(self.places.values())
         # What was mined and has no receipt yet is not sent again either.
         known = [n for n, slot in sorted(nonces.slots.items()) if n >= self.latest or slot.missed_at is not None]
@@ -213,6 +220,7 @@ class _Sending:
                 with suppress(AssayError):
                     nonces.offer(nonce, nonces.nothing, self.limit, market)
         self.block = self.progress_at = nonces.height()
+        nonces.forget(*[n for n in nonces.slots if n not in self.places.values() and self.is_given_up(n)])
         # Whoever waits less than a block at a time, again and again, sees none come while it waits.
         for nonce in self.places.values():
             slot = nonces.slots[nonce]
@@ -243,12 +251,16 @@ class _Sending:
         latest = nonces.count("latest")
         if latest > self.latest:
             self.latest, self.progress_at = latest, self.block
+        is_asked = False
         for k, nonce in sorted(self.places.items()):
             if nonce >= latest:
                 continue
             found = nonces.receipt(nonces.slots[nonce])
-            if found is None and not self.is_foreign(nonce):
-                continue
+            if found is None:
+                # At most once a look: where nodes are slow to say that they do not know, a batch has 64 of them.
+                is_asked = is_asked or self.ask_block(nonce)
+                if not self.is_foreign(nonce):
+                    continue
             nonces.forget(self.places.pop(k))
             if found is None or found[0].call != self.calls[k]:
                 again.append(k)
@@ -258,18 +270,28 @@ class _Sending:
         nonces.settle(min([latest, *self.places.values()]))
         return again
 
+    def ask_block(self, nonce: int) -> bool:
+        """Asks the blocks whose a nonce was that has no receipt, if that is due; was it?"""
+        slot, now = self.nonces.slots[nonce], self.clock()
+        if slot.missed_at is None:
+            slot.missed_at = self.nonces.height()
+        due, again = self.late.setdefault(nonce, (now + LATE_RECEIPT_S, LATE_RECEIPT_S))
+        if now < due or nonce in self.mined:
+            return False
+        self.mined |= self.nonces.mined_with(nonce)
+        self.late[nonce] = self.clock() + 2 * again, 2 * again
+        return True
+
     def is_foreign(self, nonce: int) -> bool:
         """Did a nonce whose receipt is missing go to a transaction of another process? By the blocks: receipts lag."""
-        nonces, slot, now = self.nonces, self.nonces.slots[nonce], self.clock()
-        if slot.missed_at is None:
-            slot.missed_at = nonces.height()
-        due, again = self.late.setdefault(nonce, (now + LATE_RECEIPT_S, LATE_RECEIPT_S))
-        if now < due:
-            return False
-        self.late[nonce] = now + 2 * again, 2 * again
-        if (used := nonces.used_by(nonce)) is not None:
-            return used not in [attempt.hash for attempt in slot.attempts]
-        return nonces.height() - slot.missed_at >= FOREIGN_AFTER_BLOCKS
+        if nonce in self.mined:
+            return self.mined[nonce] not in [attempt.hash for attempt in self.nonces.slots[nonce].attempts]
+        return self.is_given_up(nonce)
+
+    def is_given_up(self, nonce: int) -> bool:
+        """Is a receipt missing for longer than any node is behind?"""
+        missed_at = self.nonces.slots[nonce].missed_at
+        return missed_at is not None and self.block - missed_at >= FOREIGN_AFTER_BLOCKS
 
     def allowed(self, calls: Sequence[int]) -> list[int]:
         """Of calls whose nonce went to something else, which may have done the same, those that are not refused now."""

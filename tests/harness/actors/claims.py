@@ -28,7 +28,7 @@ from assay.sponsor.charters import Pace
 from assay.sponsor.launching import deposit
 from assay.sponsor.preparing import PreparedRounds
 from assay_ledger.agents.game_player import GamePlayer
-from assay_ledger.chain.client import CALLDATA_CAP, TRANSACTION_GAS_CAP, address_of
+from assay_ledger.chain.client import TRANSACTION_GAS_CAP, address_of
 from assay_ledger.contract import Call
 from assay_ledger.index.computing import Computation, Compute
 from assay_ledger.index.games import Game
@@ -40,6 +40,9 @@ from tests.harness.actors.world import COMPUTE, ETHER, SharedChain
 
 MOVE_GAS = 1_000_000
 """No move of a game may need more."""
+
+CALLDATA_CAP = 128 * 1024
+"""What common transaction pools accept, in bytes."""
 
 PACE = Pace(units=5, least=1, steps=2, commit=36_000)
 """One unit makes a commitment, so that a claim has two steps; a round is long, since many games are played in one."""

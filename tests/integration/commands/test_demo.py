@@ -28,7 +28,8 @@ from assay.protocol.errors import RejectedError, UserError
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Round
 from assay_ledger.bindings.bounties import PartPaid
-from assay_ledger.chain.client import CALLDATA_CAP, TRANSACTION_GAS_CAP
+from assay_ledger.chain.client import TRANSACTION_GAS_CAP
+from tests.harness.actors.claims import CALLDATA_CAP
 from tests.harness.demo.demos import Demo, running, wait_for_nothing
 
 MOVE_GAS_CAP = 1_000_000

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from assay.protocol.errors import ConfigError
-from assay.watchdog.webhooks import SIGNATURE, Webhook, signature
+from assay.watchdog.webhooks import READS, SIGNATURE, Webhook, signature
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.scraping import free_place, judged, one, wait_until
 from tests.harness.actors.shells import SOURCE, ActorShells
@@ -165,8 +165,37 @@ def test_a_disk_that_turns_read_only_ends_no_watching(tmp_path: Path, monkeypatc
     hook.send()
     server.shutdown()
     assert [notice["n"] for notice in taking.taken] == [0, 1, 2]
-    assert [text for text in told if "memory" in text] == told and len(told) == 1
+    assert len(told) == 1 and "others wait behind it" in told[0]
     assert list((tmp_path / "watch").glob("*.json")) == []
+
+
+def test_a_notice_that_cannot_be_read_is_waited_for_and_then_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was raised and cleared must not end as raised."""
+    taking = TakingHook(refuses=0)
+    server = taking.serve()
+    hook = Webhook(f"http://127.0.0.1:{server.server_port}/", SECRET, tmp_path / "watch")
+    for n in range(4):
+        hook.keep({"id": f"{n:064d}", "n": n})
+    bad, read, fails = [hook.waiting()[0]], Path.read_bytes, [0]
+
+    def refuse(path: Path) -> bytes:
+        if path in bad:
+            fails[0] += 1
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    hook.send()
+    assert taking.taken == []
+    bad[:] = [hook.waiting()[2]]
+    hook.send()
+    assert [notice["n"] for notice in taking.taken] == [0, 1]
+    while len(taking.taken) < 3:
+        hook.send()
+    assert [notice["n"] for notice in taking.taken] == [0, 1, 3] and fails[0] == 1 + READS
+    server.shutdown()
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_with_a_remedy(tmp_path: Path) -> None:

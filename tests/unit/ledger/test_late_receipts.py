@@ -14,7 +14,7 @@ from assay.protocol.types import Address
 from assay_ledger.chain import outbox as outbox_module
 from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
-from assay_ledger.chain.outbox import Outbox, Result
+from assay_ledger.chain.outbox import IN_FLIGHT, Outbox, Result
 from assay_ledger.chain.sent import Payload
 from tests.harness.mempool import GWEI, Mempool
 
@@ -73,6 +73,29 @@ def test_what_was_not_waited_for_is_not_sent_again_either(pool: Mempool, account
     # The same again is another payment, once the first is known to be made.
     box.send([CALL])
     assert sent(pool, account) == 2
+
+
+def test_what_was_not_waited_for_is_remembered_beside_other_calls(pool: Mempool, account: LocalAccount) -> None:
+    pool.late_s = 1e9
+    box, other = Outbox(Chain(pool.url), account, receipt_for_s=1.2), Payload(PAYEE, b"", 2)
+    box.send([CALL])
+    assert not box.in_flight and not box.cancel()
+    assert code_of(box.send([other])[0]) == code_of(box.send([CALL])[0]) == "TransactionPending"
+    assert sent(pool, account) == 2
+    pool.late_s = 0.0
+    results = box.send([CALL, other])
+    assert not any(isinstance(result, AssayError) for result in results) and sent(pool, account) == 2
+
+
+def test_a_batch_without_receipts_asks_for_its_block_once(pool: Mempool, account: LocalAccount) -> None:
+    calls = [Payload(PAYEE, b"", wei) for wei in range(IN_FLIGHT)]
+    pool.is_mining = False
+    pool.on_taken = lambda _: pool.mine() if len(pool.pool) == IN_FLIGHT else None
+    box = Outbox(Chain(pool.url), account, receipt_for_s=4.0)
+    pool.late_s = 2.5
+    assert not any(isinstance(result, AssayError) for result in box.send(calls))
+    whole_blocks = pool.asked["eth_getBlockByNumber"]
+    assert sent(pool, account) == IN_FLIGHT and whole_blocks < 20, "one by one it is asked for 64 times and more"
 
 
 def use_nonce(pool: Mempool, account: LocalAccount, to: str) -> None:
@@ -136,6 +159,15 @@ def test_a_node_without_the_last_block_does_not_refuse_what_follows(pool: Mempoo
     chain.send_data(account, target, b"")
     pool.lags = 1
     assert chain.send_data(account, target, b"\1\2\3\4")["status"] == 1 and pool.lags == 0
+
+
+def test_a_node_that_estimates_at_no_block_hides_no_refusal(pool: Mempool, account: LocalAccount) -> None:
+    target, chain = Address(b"\x5c" * 20), Chain(pool.url)
+    pool.node.rpc("anvil_setCode", "0x" + target.hex(), "0x" + REFUSING.hex())
+    chain.transfer(account, PAYEE, 1)
+    pool.names_no_blocks = True
+    with pytest.raises(RejectedError):
+        chain.send_data(account, target, b"\1\2\3\4")
 
 
 def test_a_call_that_others_made_pointless_is_refused_before_it_is_sent(pool: Mempool, account: LocalAccount) -> None:

@@ -94,6 +94,27 @@ def test_plain_lines_say_where_an_error_came_from_too() -> None:
     assert line.startswith("the batch ends\n  Traceback") and line.endswith("\n  ValueError: no such row")
 
 
+@pytest.mark.parametrize("form", (logs.PLAIN, logs.JSON))
+def test_a_long_traceback_still_names_its_error(form: str) -> None:
+    written: list[str] = []
+    logs.configure(form, written.append)
+
+    def deep(left: int) -> None:
+        if not left:
+            raise ValueError("no such row")
+        (deep if left % 2 else other)(left - 1)
+
+    def other(left: int) -> None:
+        deep(left)
+
+    try:
+        deep(60)
+    except ValueError:
+        LOG.exception("the batch ends")
+    (line,) = [line for line in written if "batch" in line]
+    assert 4000 < len(line) < 5000 and "Traceback" in line and "ValueError: no such row" in line
+
+
 def test_what_a_server_says_is_a_line_of_the_log(lines: list[str]) -> None:
     async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
         return
