@@ -16,7 +16,7 @@ from assay.cli.seeing import sight
 from assay.cli.sponsors import unknown_sponsor
 from assay.cli.this_machine import income_lines, income_of, machine_lines, this_machine
 from assay.durations import duration
-from assay.planning.outlook import outlook_of_role, outlook_of_run
+from assay.planning.outlook import RoleOutlook, outlook_of_role, outlook_of_run
 from assay.protocol.errors import AssayError, ExitCode, UsageError
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.terms import NEVER
@@ -69,14 +69,14 @@ def can_join(
         reasons.insert(0, f"not created from this release's code: {names} (--allow-code {code['digest']})")
     if not the_run.currency.is_known:
         reasons.insert(0, "its token does not say its decimals, so nobody can say what amounts of it are")
-    about = outlook_of_role(the_run.charter, tickets=0 if role == "solver" else tickets)
+    about = outlook_now(view, role, tickets)
     facts: dict[str, Any] = {"can_join": not reasons, "reasons": reasons, "locks": needed}
     facts |= {"locks_again": about.locks_again, "challenge": about.challenge, "advised": about.advised}
     fees = market_of(the_run.chain, settings.tip_floor)
     facts |= {"pay": about.pay, "merge_pay": about.merge_pay, "shares": about.shares, "gas": about.gas}
     facts |= {"gas_coins": about.gas * fees.price, "fees_now": asdict(fees)}
     facts |= outlook_of_run(the_run.charter).to_document() | {"code": code}
-    income = income_of(the_run, view, role, tickets)
+    income = income_of(view, role, tickets)
     facts |= {"income_per_day": income.to_document() | {"gas_coins": income.gas * fees.price}}
     facts |= {"sponsor": to_checksum_address(the_run.charter.sponsor)} | describe_money(the_run)
     facts |= {"machine": None if machine is None else machine.to_document()}
@@ -89,16 +89,22 @@ def can_join(
         typer.echo(f"The contracts' code is {CODE_WORDS[code['status']]}; the token is {code['token']}.")
         typer.echo(f"The token {money_words(the_run)}.")
         day = income_lines(income, the_run.currency, fees)
-        for line in (*outlook_lines(the_run, role, tickets, fees), *day, *machine_lines(machine)):
+        for line in (*outlook_lines(the_run, view, role, tickets, fees), *day, *machine_lines(machine)):
             typer.echo(line)
     if reasons:
         raise typer.Exit(int(ExitCode.NO))
 
 
-def outlook_lines(run: Run, role: str, tickets: int, fees: Market) -> list[str]:
+def outlook_now(view: RunView, role: str, tickets: int) -> RoleOutlook:
+    """A seat or so many tickets, at the price that holds now."""
+    held = 0 if role == "solver" else tickets
+    return outlook_of_role(view.charter, tickets=held, price_ppm=view.books.price_ppm)
+
+
+def outlook_lines(run: Run, view: RunView, role: str, tickets: int, fees: Market) -> list[str]:
     """What taking part takes and gives over the whole run, in sentences."""
     charter = run.charter
-    about, whole = outlook_of_role(charter, tickets=0 if role == "solver" else tickets), outlook_of_run(charter)
+    about, whole = outlook_now(view, role, tickets), outlook_of_run(charter)
     what = "a seat" if role == "solver" else "a ticket" if tickets == 1 else f"{tickets} tickets"
     money = run.currency
     again = f", {money.show(about.locks_again)} more if it is lost and taken again" if about.locks_again else ""

@@ -48,7 +48,7 @@ def show(settings: Settings, as_json: JsonOption = False) -> None:
     documents.show_fields(promised | documents.code_fields(code), the_run.currency)
     fees = market_of(the_run.chain, settings.tip_floor)
     for role in ("solver", "verifier"):
-        for line in joining.outlook_lines(the_run, role, 1, fees)[:2]:
+        for line in joining.outlook_lines(the_run, view, role, 1, fees)[:2]:
             typer.echo(line)
     documents.show_progress(done, the_run.currency)
     for wait in waiting:

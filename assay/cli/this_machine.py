@@ -37,16 +37,16 @@ def this_machine(run: Run, settings: Settings, role: str) -> tuple[MachineVerdic
     return found, found.reasons
 
 
-def income_of(run: Run, view: RunView, role: str, tickets: int) -> DailyIncome:
+def income_of(view: RunView, role: str, tickets: int) -> DailyIncome:
     """A seat's mean day, or that of so many tickets beside those that count now."""
-    charter, registry, launch = run.charter, view.books.registry, run.charter.launch
+    charter, registry, launch = view.charter, view.books.registry, view.charter.launch
     begun = [round_.t0 for round_ in view.books.commitments.rounds]
     live = sum(1 for held in registry.tickets.values() if not (held.until or held.convicted_at))
     seated = sum(1 for tenure in view.books.tenures.tenures.values() if tenure.until == NEVER)
     solvers = max(seated, launch.seats, 1)
     if role == "solver":
         spans = spans_of(charter, begun, max(live, launch.tickets), solvers)
-        return solver_day(charter, spans, charter.rounds - len(begun))
+        return solver_day(charter, spans, charter.rounds - len(begun), view.books.price_ppm)
     others = max(live, launch.tickets - tickets)
     return auditor_day(charter, tickets, others, solvers, spans_of(charter, begun, tickets + others, solvers))
 

@@ -16,6 +16,7 @@ from assay.durations import duration
 from assay.planning.burdens import gas_of
 from assay.planning.outlook import outlook_of_role, outlook_of_run
 from assay.planning.spans import RoundSpans
+from assay.protocol.economics.limits import PPM
 from assay.protocol.economics.run_bounds import audit_terms
 from assay.protocol.run.run_charter import RunCharter
 
@@ -48,15 +49,18 @@ class DailyIncome:
         return asdict(self)
 
 
-def solver_day(charter: RunCharter, spans: RoundSpans, left: int) -> DailyIncome:
+def solver_day(charter: RunCharter, spans: RoundSpans, left: int, price_ppm: int = PPM) -> DailyIncome:
     """A seat's, where all of its work and merges stand; `left`: rounds that the run can still begin.
+
+    price_ppm: see outlook_of_role.
 
     At the least rounds last as long as any, one of the day is missed, and others merge; at the most they are as short
     as any.
     """
-    about, unsettled = outlook_of_role(charter), audit_terms(charter).unsettled
+    about, unsettled = outlook_of_role(charter, price_ppm=price_ppm), audit_terms(charter).unsettled
     fewest, rounds, most = (min(float(left), DAY / span) for span in (spans.longest, spans.mean, spans.shortest))
     each = about.pay + about.merge_pay
+    voted = f" at {price_ppm / 10_000:g} % of the charter's price, as was voted," if price_ppm < PPM else ""
     shortest = "the shortest of these" if spans.seen else "more than that the tickets cannot audit"
     return DailyIncome(
         mean=round(rounds * each),
@@ -68,9 +72,10 @@ def solver_day(charter: RunCharter, spans: RoundSpans, left: int) -> DailyIncome
         loses_stake=about.locks,
         loses_pay=unsettled * each,
         assumes=(
-            f"whole commitments that stand, in {_mean_round(spans)}; at the least rounds of {_of(spans.longest)}, one "
-            f"a day missed{' and no merge' if about.merge_pay else ''}; at the most rounds of {_of(spans.shortest)}, "
-            f"{shortest}{f'; and {left} rounds, all that are left' if left < DAY / spans.shortest else ''}"
+            f"whole commitments that stand,{voted} in {_mean_round(spans)}; at the least rounds of "
+            f"{_of(spans.longest)}, one a day missed{' and no merge' if about.merge_pay else ''}; at the most rounds "
+            f"of {_of(spans.shortest)}, {shortest}"
+            f"{f'; and {left} rounds, all that are left' if left < DAY / spans.shortest else ''}"
         ),
     )
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from assay.planning.burdens import gas_of
+from assay.protocol.economics.limits import PPM
 from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.rounds.run_terms import round_terms
 from assay.protocol.run.run_charter import RunCharter
@@ -80,8 +81,11 @@ def outlook_of_run(charter: RunCharter) -> RunOutlook:
     )
 
 
-def outlook_of_role(charter: RunCharter, *, tickets: int = 0) -> RoleOutlook:
-    """A seat, or so many tickets."""
+def outlook_of_role(charter: RunCharter, *, tickets: int = 0, price_ppm: int = PPM) -> RoleOutlook:
+    """A seat, or so many tickets.
+
+    price_ppm: part of the charter's price of a unit that a round pays which opens now, in parts per million.
+    """
     e, t = charter.economics, charter.training
     locks = stake_of(charter, tickets=tickets) if tickets else stake_of(charter, seats=1)
     challenge = e.challenge_bond + e.challenge_deposit
@@ -91,5 +95,5 @@ def outlook_of_role(charter: RunCharter, *, tickets: int = 0) -> RoleOutlook:
     gas = gas_of("commit", "settle")
     if charter.by_seats:
         gas += gas_of("hold", "seal", "open", "settle an opening")
-    pay, merge_pay = charter.price if e.pays else 0, e.merge_pay if charter.by_seats else 0
+    pay, merge_pay = charter.price * price_ppm // PPM if e.pays else 0, e.merge_pay if charter.by_seats else 0
     return RoleOutlook(locks, locks, challenge, pay, merge_pay, e.shares_per_unit * t.max_units, gas)

@@ -194,13 +194,13 @@ def _is_cut(view: RunView, round_: int) -> bool:
 
 
 def _income(view: RunView) -> Document | None:
-    """What the charter pays for what this account holds; how often chance calls a ticket is not guessed."""
+    """What is paid now for what this account holds; how often chance calls a ticket is not guessed."""
     if view.state.money.is_ended:
         return None
     tickets = [held for _, held in view.tickets_of(view.me) if not (held.until or held.convicted_at)]
     found: Document = {}
     if view.tenure is not None and not view.is_over:
-        seat = outlook_of_role(view.charter)
+        seat = outlook_of_role(view.charter, price_ppm=view.books.price_ppm)
         found |= {"per_round_at_most": wei(seat.pay), "shares_per_round_at_most": wei(seat.shares)}
         found |= {"per_merge": wei(seat.merge_pay)} if seat.merge_pay else {}
     if tickets:

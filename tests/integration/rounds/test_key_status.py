@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from assay.cli.joining import outlook_now
+from assay.cli.this_machine import income_of
 from assay.explorer.documents import Document
 from assay.explorer.money import Account
 from assay.protocol.game.state import REVEAL_WINDOW
@@ -277,6 +279,17 @@ def test_income_is_what_the_charter_pays_for_what_is_held(world: ToldMoneyWorld)
     assert int(status(world, solver)["income"]["per_merge"]) == economics.merge_pay
     assert "per_merge" not in status(world, auditor)["income"], "up to 64 seats merges are the solvers'"
     assert "per_round_at_most" not in status(world, auditor)["income"]
+
+
+def test_income_is_at_the_price_that_was_voted(world: ToldMoneyWorld) -> None:
+    solver, *_ = world.start()
+    price, merge = world.charter.price, world.charter.economics.merge_pay
+    whole = income_of(world.view(solver), "solver", 1)
+    world.told.books.price_ppm = 500_000
+    day = income_of(world.view(solver), "solver", 1)
+    assert int(status(world, solver)["income"]["per_round_at_most"]) == price // 2
+    assert outlook_now(world.view(solver), "solver", 1).pay == price // 2
+    assert day.mean == pytest.approx(whole.mean * (price // 2 + merge) / (price + merge))
 
 
 def test_an_address_that_the_run_does_not_know_has_nothing_and_owes_nothing(world: ToldMoneyWorld) -> None:

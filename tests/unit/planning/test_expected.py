@@ -90,6 +90,16 @@ def test_a_day_brings_no_more_rounds_than_are_left() -> None:
     assert (none.low, none.mean, none.high, none.gas) == (0, 0, 0, 0)
 
 
+def test_a_voted_price_is_paid_for_work_and_not_for_merges() -> None:
+    """Work of 0.3 tokens for 0.6, and 0.01 for a merge as before."""
+    spans = spans_of(PAID, [0, 2400, 5760, 14_400], 5, 8)
+    day, whole = solver_day(PAID, spans, 1000, 500_000), solver_day(PAID, spans, 1000)
+    assert day.mean == 18 * 31 * ETHER // 100 and day.merges == whole.merges
+    assert (day.low, day.high) == (9 * 30 * ETHER // 100, 36 * 31 * ETHER // 100)
+    assert day.loses_pay * 61 == whole.loses_pay * 31 and day.loses_stake == whole.loses_stake
+    assert "at 50 % of the charter's price, as was voted," in day.assumes and "voted" not in whole.assumes
+
+
 def test_a_run_without_pay_brings_what_merges_do() -> None:
     day = solver_day(changed(PAID, "economics", pays=False), RoundSpans(8640, 8640, 8640, 1), 1000)
     assert day.low == 0 and day.mean == day.merges == day.high == ETHER // 10
