@@ -41,14 +41,16 @@ def income_of(view: RunView, role: str, tickets: int) -> DailyIncome:
     """A seat's mean day, or that of so many tickets beside those that count now."""
     charter, registry, launch = view.charter, view.books.registry, view.charter.launch
     begun = [round_.t0 for round_ in view.books.commitments.rounds]
+    is_over = view.is_over or view.state.money.is_ended
+    left = 0 if is_over else charter.rounds - len(begun)
     live = sum(1 for held in registry.tickets.values() if not (held.until or held.convicted_at))
     seated = sum(1 for tenure in view.books.tenures.tenures.values() if tenure.until == NEVER)
     solvers = max(seated, launch.seats, 1)
     if role == "solver":
         spans = spans_of(charter, begun, max(live, launch.tickets), solvers)
-        return solver_day(charter, spans, charter.rounds - len(begun), view.books.price_ppm)
+        return solver_day(charter, spans, left, view.books.price_ppm)
     others = max(live, launch.tickets - tickets)
-    return auditor_day(charter, tickets, others, solvers, spans_of(charter, begun, tickets + others, solvers))
+    return auditor_day(charter, tickets, others, solvers, spans_of(charter, begun, tickets + others, solvers), left)
 
 
 def income_lines(income: DailyIncome, money: Currency, fees: Market) -> Iterator[str]:

@@ -70,42 +70,45 @@ def solver_day(charter: RunCharter, spans: RoundSpans, left: int, price_ppm: int
         shares=round(rounds * about.shares),
         gas=round(rounds * about.gas),
         loses_stake=about.locks,
-        loses_pay=unsettled * each,
+        loses_pay=min(left, unsettled) * each,
         assumes=(
             f"whole commitments that stand,{voted} in {_mean_round(spans)}; at the least rounds of "
             f"{_of(spans.longest)}, one a day missed{' and no merge' if about.merge_pay else ''}; at the most rounds "
-            f"of {_of(spans.shortest)}, {shortest}"
-            f"{f'; and {left} rounds, all that are left' if left < DAY / spans.shortest else ''}"
+            f"of {_of(spans.shortest)}, {shortest}{_all_left(left, spans.shortest)}"
         ),
     )
 
 
-def auditor_day(charter: RunCharter, tickets: int, others: int, solvers: int, spans: RoundSpans) -> DailyIncome:
-    """So many tickets beside others', where so many solvers commit to each round."""
+def auditor_day(
+    charter: RunCharter, tickets: int, others: int, solvers: int, spans: RoundSpans, left: int
+) -> DailyIncome:
+    """So many tickets beside others', where so many solvers commit to each round; `left`: see solver_day."""
     e, epoch, about = charter.economics, outlook_of_run(charter).epoch_seconds, outlook_of_role(charter, tickets=1)
     called = max(1, math.ceil((tickets + others) / e.shifts))
-    commitments = max(1, round(solvers * epoch / spans.mean))
+    rounds, of_epoch = min(float(left), DAY / spans.mean), min(max(1.0, left), epoch / spans.mean)
+    commitments = max(1, round(solvers * of_epoch))
     mean, variance = answered(commitments, e.audit_ppm / 1e6 / called, e.capacity)
-    calls, rounds = tickets * DAY / epoch / e.shifts, tickets * DAY / spans.mean
+    calls, seen = tickets * rounds / of_epoch / e.shifts, tickets * rounds
     nodes = drawn(charter, tickets + others, solvers)
-    findings, merges = calls * mean, rounds * math.fsum(nodes)
+    findings, merges = calls * mean, seen * math.fsum(nodes)
     middle = findings * about.pay + merges * about.merge_pay
-    varies = calls * variance * about.pay**2 + rounds * math.fsum(p * (1 - p) for p in nodes) * about.merge_pay**2
-    spread, unsettled = NINETY * math.sqrt(varies), audit_terms(charter).unsettled * tickets * math.fsum(nodes)
+    varies = calls * variance * about.pay**2 + seen * math.fsum(p * (1 - p) for p in nodes) * about.merge_pay**2
+    spread, unsettled = NINETY * math.sqrt(varies), min(left, audit_terms(charter).unsettled) * math.fsum(nodes)
+    unpaid = min(3, left / of_epoch) * min(mean, e.capacity)
     gas = calls * gas_of("open a secret") + findings * gas_of("attest", "settle a finding")
-    gas += merges * gas_of("seal", "open", "settle an opening") + rounds * math.fsum(nodes[:-1]) * gas_of("hold")
+    gas += merges * gas_of("seal", "open", "settle an opening") + seen * math.fsum(nodes[:-1]) * gas_of("hold")
     return DailyIncome(
         mean=round(middle),
         low=round(max(0.0, middle - spread)),
-        high=round(min(calls * e.capacity * about.pay + rounds * len(nodes) * about.merge_pay, middle + spread)),
+        high=round(min(calls * e.capacity * about.pay + seen * len(nodes) * about.merge_pay, middle + spread)),
         merges=round(merges * about.merge_pay),
         shares=round(findings * about.shares),
         gas=round(gas),
         loses_stake=tickets * about.locks,
-        loses_pay=round(min(mean, e.capacity) * 3 * tickets * about.pay + unsettled * about.merge_pay),
+        loses_pay=round(tickets * (unpaid * about.pay + unsettled * about.merge_pay)),
         assumes=(
             f"{solvers} solvers, {tickets + others} tickets, and {_mean_round(spans)}; between the bounds lie nine "
-            "days of ten, as tickets are drawn"
+            f"days of ten, as tickets are drawn{_all_left(left, spans.mean)}"
         ),
     )
 
@@ -136,6 +139,13 @@ def _mean_round(spans: RoundSpans) -> str:
     if spans.seen:
         return f"rounds of {_of(spans.mean)}, the mean of the last {spans.seen}"
     return f"rounds of {_of(spans.mean)}, the longest that they may last"
+
+
+def _all_left(left: int, span: float) -> str:
+    """That no more rounds are left than so many, where a day would hold more."""
+    if left >= DAY / span:
+        return ""
+    return f"; and {left} rounds, all that are left" if left else "; and that the run begins no further round"
 
 
 def _of(seconds: float) -> str:

@@ -292,6 +292,15 @@ def test_income_is_at_the_price_that_was_voted(world: ToldMoneyWorld) -> None:
     assert day.mean == pytest.approx(whole.mean * (price // 2 + merge) / (price + merge))
 
 
+@pytest.mark.parametrize("role", ["solver", "verifier"])
+def test_a_run_that_begins_no_further_round_brings_nothing(role: str, world: ToldMoneyWorld) -> None:
+    solver, *_ = world.start()
+    assert income_of(world.view(solver), role, 1).mean > 0
+    world.told.books.sunset = True
+    day = income_of(world.view(solver), role, 1)
+    assert (day.mean, day.high, day.loses_pay) == (0, 0, 0)
+
+
 def test_an_address_that_the_run_does_not_know_has_nothing_and_owes_nothing(world: ToldMoneyWorld) -> None:
     world.start()
     found = status(world, STRANGER)

@@ -32,7 +32,7 @@ def test_answers_are_those_of_draws_up_to_the_capacity(targets: int, chance: flo
 def test_a_day_of_tickets_has_a_spread_that_more_tickets_narrow() -> None:
     charter = charter_on("local")
     spans = spans_of(charter, [], 60, 4)
-    one, ten = (auditor_day(charter, tickets, 50, 4, spans) for tickets in (1, 10))
+    one, ten = (auditor_day(charter, tickets, 50, 4, spans, 1000) for tickets in (1, 10))
     for day in (one, ten):
         assert 0 <= day.low < day.mean < day.high
         assert day.loses_stake % charter.economics.ticket_bond == 0
@@ -87,7 +87,9 @@ def test_a_day_brings_no_more_rounds_than_are_left() -> None:
     assert (day.low, day.mean, day.high) == (54 * ETHER // 10, 61 * ETHER // 10, 61 * ETHER // 10)
     assert day.assumes.endswith("and 10 rounds, all that are left")
     none = solver_day(PAID, spans_of(PAID, [], 5, 8), 0)
-    assert (none.low, none.mean, none.high, none.gas) == (0, 0, 0, 0)
+    assert (none.low, none.mean, none.high, none.gas, none.loses_pay) == (0, 0, 0, 0, 0)
+    assert none.assumes.endswith("and that the run begins no further round")
+    assert solver_day(PAID, spans_of(PAID, [], 5, 8), 1).loses_pay == 61 * ETHER // 100
 
 
 def test_a_voted_price_is_paid_for_work_and_not_for_merges() -> None:
@@ -114,13 +116,13 @@ def test_above_64_seats_merges_are_paid_to_the_tickets_that_are_drawn() -> None:
     assert seat.merges == 0 and seat.gas == 10 * gas_of("commit", "settle") and "merge" not in seat.assumes
     assert drawn(WIDE, 2, 33) == pytest.approx([1 - 0.5**15, 1 - 0.5**15, 1 - 0.5**63])
     assert drawn(PAID, 2, 8) == []
-    alone = auditor_day(WIDE, 1, 0, 64, RoundSpans(8640, 8640, 8640, 1))
+    alone = auditor_day(WIDE, 1, 0, 64, RoundSpans(8640, 8640, 8640, 1), 1000)
     assert alone.merges == 10 * 3 * ETHER // 100, "two groups and the generation, in each of ten rounds"
 
 
 def test_gas_of_tickets_is_that_of_what_they_are_drawn_for() -> None:
     spans = RoundSpans(8640, 8640, 8640, 1)
-    few, wide = (auditor_day(charter, 1, 0, 64, spans) for charter in (RUN, WIDE))
+    few, wide = (auditor_day(charter, 1, 0, 64, spans, 1000) for charter in (RUN, WIDE))
     calls = DAY / 19_200
     found = calls * answered(round(64 * 19_200 / 8640), 0.1, 4)[0]
     gas = calls * gas_of("open a secret") + found * gas_of("attest", "settle a finding")
@@ -128,3 +130,18 @@ def test_gas_of_tickets_is_that_of_what_they_are_drawn_for() -> None:
     merges = 10 * (2 * gas_of("hold") + 3 * gas_of("seal", "open", "settle an opening"))
     assert wide.gas == pytest.approx(gas + merges, abs=1)
     assert "64 solvers, 1 tickets, and rounds of 2 h 24 min" in few.assumes
+
+
+def test_tickets_are_drawn_for_no_more_rounds_than_are_left() -> None:
+    """Ten rounds a day, 2.2 of them in an epoch: one that is left is one epoch's, five are 2.25 epochs'."""
+    spans = RoundSpans(8640, 8640, 8640, 1)
+    whole, five, one, none = (auditor_day(WIDE, 1, 0, 64, spans, left) for left in (1000, 5, 1, 0))
+    assert (five.merges, one.merges) == (whole.merges // 2, whole.merges // 10)
+    assert five.mean == pytest.approx(whole.mean / 2) and five.gas == pytest.approx(whole.gas / 2, abs=1)
+    findings, wage = answered(64, 0.1, 4)[0], WIDE.economics.wage
+    assert one.mean == pytest.approx(findings * wage + one.merges)
+    assert one.loses_pay == pytest.approx(one.mean) and one.loses_pay < whole.loses_pay
+    assert (none.low, none.mean, none.high, none.merges) == (0, 0, 0, 0)
+    assert (none.shares, none.gas, none.loses_pay) == (0, 0, 0)
+    assert "left" not in whole.assumes and five.assumes.endswith("and 5 rounds, all that are left")
+    assert none.assumes.endswith("and that the run begins no further round")
