@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from assay_ledger.chain import artifacts
 from assay_ledger.chain.contract_names import READ, REFUSING
 from assay_ledger.deployment.answers import ANSWER_CONTRACTS
 from assay_ledger.deployment.places import GOVERNOR, GROUPED_CONTRACTS, LEAVES, ROUND_CONTRACTS
-from tools.compiled_contracts import PACKED, ContractsHook, at
+from tools.compiled_contracts import HASH, NAMES, PACKED, ContractsHook, at
 
 ROOT = Path(__file__).resolve().parents[2]
+HERE = artifacts.artifacts_dir()
+"""What was compiled for these tests."""
 ASKED = re.compile(r"load_artifact\(\"(\w+)\"\)|\.deploy\(account, \"(\w+)\"\)")
 COMPILED = {"abi": [], "bytecode": {"object": "0x01"}, "deployedBytecode": {"object": "0x02"}, "rawMetadata": "{}"}
 
@@ -33,9 +36,9 @@ def compiled(folder: Path, *names: str) -> Path:
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout in which nothing is compiled, and nothing else is named."""
     monkeypatch.delenv("ASSAY_ARTIFACTS", raising=False)
-    names = tmp_path / "ledger/assay_ledger/chain/contract_names.py"
-    names.parent.mkdir(parents=True)
-    names.write_bytes((ROOT / "ledger/assay_ledger/chain/contract_names.py").read_bytes())
+    for name in (NAMES, HASH):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     return tmp_path
 
 
@@ -77,6 +80,21 @@ def test_where_one_is_missing_none_is_packed_and_it_is_said(root: Path, capsys: 
     assert packed(root) == {}
     said = "".join(capsys.readouterr())
     assert "takes part in no run" in said and "make setup" in said and str(root / ".build/forge/out") in said
+
+
+def test_what_was_compiled_from_other_text_is_not_packed_and_it_is_said(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(ROOT / "contracts", root / "contracts")
+    monkeypatch.setenv("ASSAY_ARTIFACTS", str(HERE))
+    assert len(packed(root)) == len(READ) and capsys.readouterr() == ("", "")
+    changed, gone = root / "contracts/Vault.sol", root / "contracts/interfaces/IVault.sol"
+    changed.write_text(changed.read_text() + "\n")
+    assert packed(root) == {}
+    said = "".join(capsys.readouterr())
+    assert "another text of contracts/Vault.sol than lies here" in said and "make setup" in said and str(HERE) in said
+    gone.unlink()
+    assert packed(root) == {} and "contracts/Vault.sol and 1 more" in "".join(capsys.readouterr())
 
 
 def test_contracts_are_those_named_else_the_checkouts_else_the_packages(
