@@ -129,13 +129,14 @@ def accuse(
     # Attack on whoever was interrupted: a second stake for a second game, while the first is lost by silence.
     game = games.game_on(claim)
     if not game:
-        if (late := games.is_late(claim)) or not games.has_committed(claim):
-            until = check_covered(gates, signed)
-            talk.print(f"The pledge lasts until chain time {until}.")
-        money = the_run.currency
+        late, money = games.is_late(claim), the_run.currency
         if late:
+            # Whoever is refused below, since nothing covers the statement any more, has lost it all the same.
             burns = money.both(the_run.charter.economics.challenge_deposit)
-            talk.print(f"The challenge was not revealed in time: its deposit, {burns}, burns; it is committed to anew.")
+            talk.print(f"The challenge was not revealed in time: its deposit, {burns}, burns.")
+        if late or not games.has_committed(claim):
+            until = check_covered(gates, signed)
+            talk.print(f"The pledge lasts until chain time {until}{': it is committed to anew' if late else ''}.")
         confirm(f"Lock {money.both(games.stake())} for the game?", yes=yes)
         games.commit(signed, place)
         games.wait_to_reveal(claim, lambda: time.sleep(POLL_S))

@@ -10,6 +10,7 @@ import pytest
 
 from assay.cli.bonding import pay_out
 from assay.inference.bonds import AnswerGames, deposit_for
+from assay.inference.cover import NotCovered
 from assay.inference.lies import claimed_trace, false_statement
 from assay.inference.statement import SignedStatement, sign
 from assay.protocol.errors import UsageError
@@ -103,6 +104,16 @@ def pledge_ends(accused: AccusedGateway) -> None:
     accused.pass_time(accused.pledged_until + 1)
 
 
+def commit_and_be_late(accused: AccusedGateway) -> None:
+    """A reader that is interrupted until it can reveal no more."""
+    terms, reader = accused.paid.run.charter, accused.reader
+    reader.commit(accused.signed, PLACE)
+    committed_at = reader.reveals_at(accused.claim)[1] - terms.chain.reorg_depth
+    for late in (1, 2):
+        accused.pass_time(committed_at + reveal_window(terms.chain) + late)
+    assert reader.is_late(accused.claim)
+
+
 @pytest.mark.parametrize("first", [rival_wins, pledge_ends])
 def test_who_comes_too_late_gets_the_deposit_back(
     accused: AccusedGateway, first: Callable[[AccusedGateway], None]
@@ -148,11 +159,7 @@ def test_a_commitment_that_a_stranger_sent_first_is_revealed_by_its_accuser(accu
 def test_who_was_interrupted_for_too_long_is_told_and_commits_anew(accused: AccusedGateway) -> None:
     chain, gates, reader = accused.paid.chain, accused.gates, accused.reader
     terms = accused.paid.run.charter
-    reader.commit(accused.signed, PLACE)
-    committed_at = reader.reveals_at(accused.claim)[1] - terms.chain.reorg_depth
-    for late in (1, 2):
-        accused.pass_time(committed_at + reveal_window(terms.chain) + late)
-    assert reader.is_late(accused.claim)
+    commit_and_be_late(accused)
     with ThreadPoolExecutor(1) as pool:
         accusing = pool.submit(assay_on, accused.paid.run, *accused.words)
         while not (game := gates.games.count()):
@@ -168,6 +175,17 @@ def test_who_was_interrupted_for_too_long_is_told_and_commits_anew(accused: Accu
     economics, bond = terms.economics, gates.terms.bond
     burned = bond - bond * economics.third_bounty_ppm // 10**6 + economics.challenge_deposit
     assert chain.ask(gates.vault.totals())[3] == burned
+
+
+@pytest.mark.parametrize("first", [rival_wins, pledge_ends])
+def test_who_is_late_and_uncovered_is_told_of_the_deposit(
+    accused: AccusedGateway, first: Callable[[AccusedGateway], None]
+) -> None:
+    commit_and_be_late(accused)
+    first(accused)
+    said = assay_on(accused.paid.run, *accused.words)
+    assert isinstance(said.exception, NotCovered)
+    assert "its deposit, " in said.stderr and "burns" in said.stderr and "anew" not in said.stderr
 
 
 def test_two_accusations_of_one_account_at_once_find_a_bond_each(accused: AccusedGateway) -> None:
