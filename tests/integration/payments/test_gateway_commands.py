@@ -15,6 +15,7 @@ from assay.protocol.payments.voucher import owners_part
 from assay.protocol.types import Address, Digest, Wei
 from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.deployment.vouchers import TERMS, VoucherTerms, deploy_vouchers
+from assay_ledger.vouchers import redeeming
 from assay_ledger.vouchers.cashier import FRESH_S, Cashier, ChainDark
 from assay_ledger.vouchers.kept import Accepted, KeptVouchers
 from assay_ledger.vouchers.redeeming import due_vouchers, redeem_vouchers, worth_redeeming
@@ -46,7 +47,10 @@ def _as_before(paid: PaidRun) -> Iterator[None]:
         assert paid.done(*paid.words(1, "deploy")) == made
     snapshot = paid.chain.rpc("evm_snapshot")
     yield
+    height = paid.chain.head().number
     paid.chain.rpc("evm_revert", snapshot)
+    # Who sent something asks at the block that had it.
+    paid.chain.rpc("anvil_mine", height - paid.chain.head().number)
 
 
 def accepted(cashier: Cashier, signed: SignedVoucher, price: Wei, request: Digest) -> Accepted:
@@ -76,6 +80,7 @@ def test_a_user_pays_a_gateway_and_the_owners_and_takes_the_rest_back(paid: Paid
         "paid": {named: taken.highest - part},
         "to_owners": {named: part},
         "sent_on": {named: part},
+        "errors": [],
     }
     assert paid.held(gateway) == taken.highest - part
     assert paid.held(paid.run.modules.revenue) == part
@@ -119,21 +124,51 @@ def test_a_request_for_a_refund_is_redeemed_first_and_covers_nothing(paid: PaidR
     assert paid.held(address_of(paid.gateway)) == 4 * ETHER - owners_part(Wei(4 * ETHER), TERMS.owners_ppm)
 
 
-def test_owners_have_their_part_of_what_a_payer_redeemed_itself(paid: PaidRun, tmp_path: Path) -> None:
-    """Nothing is due any more, and whoever redeems for the gateway sends the part on."""
-    paid.done(*paid.words(0, "deposit", "50", *paid.at(), "--yes"))
-    signed, part = paid.signed(0, 10 * ETHER), owners_part(Wei(10 * ETHER), TERMS.owners_ppm)
-    kept = KeptVouchers(tmp_path, paid.domain, address_of(paid.gateway))
-    accepted(Cashier(paid.chain, paid.contract, kept, [paid.token]), signed, Wei(10 * ETHER), keccak(b"a question"))
+def keep(paid: PaidRun, signed: SignedVoucher, folder: Path) -> None:
+    """A voucher that the gateway took."""
+    kept = KeptVouchers(folder, paid.domain, address_of(paid.gateway))
+    accepted(Cashier(paid.chain, paid.contract, kept, [paid.token]), signed, Wei(1), keccak(signed.signature))
     kept.close()
+
+
+def owe_owners(paid: PaidRun, amount: int, folder: Path) -> SignedVoucher:
+    """A voucher of the first payer, kept in a folder, which the payer redeems itself: the owners' part waits."""
+    paid.done(*paid.words(0, "deposit", "50", *paid.at(), "--yes"))
+    signed = paid.signed(0, amount)
+    keep(paid, signed, folder)
     due = due_vouchers(paid.chain, paid.contract, [signed])
     assert redeem_vouchers(paid.chain, paid.keys[0], paid.contract, due).vouchers == 1
+    return signed
+
+
+def test_owners_have_their_part_of_what_a_payer_redeemed_itself(paid: PaidRun, tmp_path: Path) -> None:
+    """Nothing is due any more, and whoever redeems for the gateway sends the part on."""
+    signed = owe_owners(paid, 10 * ETHER, tmp_path)
+    part = owners_part(signed.voucher.amount, TERMS.owners_ppm)
     assert paid.held(paid.run.modules.revenue) == 0
     redeemed = paid.done(*paid.words(1, "redeem", "--from", str(tmp_path)))
     assert (redeemed["vouchers"], redeemed["sent_on"]) == (0, {_text(paid.token): part})
     assert paid.held(paid.run.modules.revenue) == part
     again = paid.done(*paid.words(1, "redeem", "--from", str(tmp_path)))
     assert not again["transactions"] and not again["sent_on"]
+
+
+def test_a_redemption_that_fails_ends_so_whatever_is_sent_on(
+    paid: PaidRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others redeemed is sent on beside, and hides no failure from who watches exit codes alone."""
+    owe_owners(paid, 10 * ETHER, tmp_path)
+    paid.done(*paid.words(2, "deposit", "10", *paid.at(), "--yes"))
+    paid.done(*paid.words(2, "refund", "10", *paid.at()))
+    due = due_vouchers(paid.chain, paid.contract, [paid.signed(2, 4 * ETHER)])
+    assert due[0].before is not None
+    paid.chain.rpc("evm_mine", {"timestamp": due[0].before})
+    paid.done(*paid.words(2, "withdraw", *paid.at()))
+    # Its payer was faster than the redemption, which had looked before.
+    monkeypatch.setattr(redeeming, "due_vouchers", lambda *_: due)
+    error = paid.refused(*paid.words(1, "redeem", "--from", str(tmp_path), "--json"))
+    assert (error.code, error.exit_code) == ("VouchersUnpaid", ExitCode.REJECTED)
+    assert paid.held(paid.run.modules.revenue) == owners_part(Wei(10 * ETHER), TERMS.owners_ppm)
 
 
 @pytest.mark.parametrize("together", [1, 2])
