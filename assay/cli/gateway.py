@@ -231,7 +231,10 @@ def redeem(
     least: Annotated[
         str,
         typer.Option(
-            "--least", metavar="AMOUNT", help="Redeem nothing worth less in all.", callback=typed_amount_or_none
+            "--least",
+            metavar="AMOUNT",
+            help="Redeem nothing worth less in all, and send on no less of what others redeemed.",
+            callback=typed_amount_or_none,
         ),
     ] = "0",
     as_json: JsonOption = False,
@@ -253,13 +256,13 @@ def redeem(
         )
     vouchers, _ = contract_of(the_run, "0x" + domain.contract.hex())
     account = unlock_key(settings).account
-    due = due_vouchers(the_run.chain, vouchers, kept)
-    if least.strip() != "0":
-        listed = {one.signed.voucher.token for one in due}
-        due = worth_redeeming(due, {token: the_run.currency_of(token).parse(least) for token in listed})
+    is_any = least.strip() == "0"
+    tokens = {signed.voucher.token for signed in kept}
+    bounds = {token: Wei(0) if is_any else the_run.currency_of(token).parse(least) for token in tokens}
+    due = worth_redeeming(due_vouchers(the_run.chain, vouchers, kept), bounds)
     done = redeem_vouchers(the_run.chain, account, vouchers, due)
     # Attack: a payer that redeems its last voucher itself, so that nothing is due and nobody sends the owners' part on.
-    pay_owners(the_run.chain, account, vouchers, {signed.voucher.token for signed in kept}, done)
+    pay_owners(the_run.chain, account, vouchers, bounds, done)
     # What was sent on may be of others: it says nothing of these vouchers.
     if done.errors and not done.vouchers:
         raise done.errors[0]

@@ -115,12 +115,16 @@ def pay_owners(
     chain: Chain,
     account: TransactionSigner,
     contract: VouchersContract,
-    tokens: Iterable[Address],
+    least: Mapping[Address, Wei],
     result: Redeemed,
 ) -> None:
-    """Sends on what is owed to the owners in some tokens, whoever redeemed it."""
-    for token in sorted(set(tokens)):
-        _pay_owners(chain, account, contract, token, result)
+    """Sends on what is owed to the owners in some tokens: what `result` redeemed, and from `least` of it on what
+    others did.
+
+    Attack: a voucher of next to nothing, redeemed at another gateway, has all gateways of the token pay for gas.
+    """
+    for token in sorted(least):
+        _pay_owners(chain, account, contract, token, Wei(0) if token in result.to_owners else least[token], result)
 
 
 def _batches(due: Sequence[DueVoucher], batch: int) -> Iterable[Sequence[DueVoucher]]:
@@ -159,13 +163,18 @@ def _count(result: Redeemed, contract: VouchersContract, receipt: TxReceipt) -> 
 
 
 def _pay_owners(
-    chain: Chain, account: TransactionSigner, contract: VouchersContract, token: Address, result: Redeemed
+    chain: Chain,
+    account: TransactionSigner,
+    contract: VouchersContract,
+    token: Address,
+    least: Wei,
+    result: Redeemed,
 ) -> None:
-    """Sends on what is owed to the owners, once it is as much as the run's revenue takes."""
+    """Sends on what is owed to the owners, once it is `least` and as much as the run's revenue takes."""
     revenue = RevenueContract(chain.ask(contract.revenue()))
     room = chain.ask(revenue.max_total()) - chain.ask(revenue.deposited_of(token))
     amount = min(chain.ask(contract.owed_of(token)), room)
-    if amount < chain.ask(revenue.min_deposit()):
+    if amount < max(least, chain.ask(revenue.min_deposit())):
         return
     try:
         receipt = chain.send(account, contract.pay_owners(token, Wei(amount)))

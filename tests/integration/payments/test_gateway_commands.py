@@ -171,6 +171,21 @@ def test_a_redemption_that_fails_ends_so_whatever_is_sent_on(
     assert paid.held(paid.run.modules.revenue) == owners_part(Wei(10 * ETHER), TERMS.owners_ppm)
 
 
+def test_what_others_redeemed_is_sent_on_once_it_is_worth_the_gas(paid: PaidRun, tmp_path: Path) -> None:
+    """Else who redeems next to nothing elsewhere has every gateway of the token pay for a transaction."""
+    owe_owners(paid, 10 * ETHER, tmp_path)
+    redeem = paid.words(1, "redeem", "--from", str(tmp_path))
+    assert not paid.done(*redeem, "--least", "1.5")["transactions"]
+    assert paid.done(*redeem, "--least", "1")["sent_on"] == {_text(paid.token): ETHER}
+    # Of what it redeems itself, a gateway sends on the part that is less than that.
+    kept = KeptVouchers(tmp_path, paid.domain, address_of(paid.gateway))
+    accepted(
+        Cashier(paid.chain, paid.contract, kept, [paid.token]), paid.signed(0, 14 * ETHER), Wei(1), keccak(b"more")
+    )
+    kept.close()
+    assert paid.done(*redeem, "--least", "4")["sent_on"] == {_text(paid.token): 4 * ETHER // 10}
+
+
 @pytest.mark.parametrize("together", [1, 2])
 def test_a_deposit_that_was_taken_back_first_is_told_of(paid: PaidRun, together: int) -> None:
     """Also where the other vouchers of its batch are paid."""
