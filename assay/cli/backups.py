@@ -15,7 +15,7 @@ from typing import Final
 
 import platformdirs
 
-from assay.cli.noted_settings import FILE, agreed, as_file, noted_settings, said_in
+from assay.cli.noted_settings import FILE, as_file, noted_settings, of_one_run, said_in
 from assay.protocol.errors import ConfigError
 from assay.settings import config_path, resolve
 from assay_ledger.keys import keystore
@@ -89,8 +89,7 @@ def write_backup(
         for file in KEPT:
             if (folder / file).is_file():
                 files[f"{place}/{file}"] = _read(folder / file)
-    # What an actor was started with goes before what a process started now would find.
-    settings = {**said_in(resolve().settings), **agreed([noted_settings(folder) for folder in folders])}
+    settings = of_one_run(said_in(resolve().settings), [noted_settings(folder) for folder in folders])
     backup = SealedBackup(name, int(time.time() if now is None else now), settings, files)
     data = seal(backup, password, kdf)
     assert unseal(data, password) == backup

@@ -50,10 +50,13 @@ def said_in(settings: Settings) -> Mapping[str, str]:
     return {name: str(value) for name, value in said.items() if value is not None}
 
 
-def agreed(notes: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
-    """What all notes that say it say alike."""
-    values = {name: {note[name] for note in notes if name in note} for name in NOTED}
-    return {name: found.pop() for name, found in values.items() if len(found) == 1}
+def of_one_run(said: Mapping[str, str], notes: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    """What is configured or, where that names no run, what an actor was started with, if no other was in another run.
+
+    Each whole: what two of them say together may have the code of one run and the store of another.
+    """
+    started = [note for note in notes if "run" in note]
+    return started[0] if "run" not in said and len({note["run"] for note in started}) == 1 else said
 
 
 def as_file(settings: Mapping[str, str]) -> bytes:

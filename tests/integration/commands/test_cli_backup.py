@@ -103,6 +103,7 @@ def test_a_backup_holds_what_actors_were_started_with(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By flags or a service's file: run, store and node are in no configuration file then."""
+    (home.folder / "config.toml").write_text('store = "s3://another"\n')
     folder = home.actors / "solver-sol"
     flags = {"run": "0x" + "34" * 20, "rpc_url": "http://node:1/key", "tip_floor": 9}
     note_settings(folder, resolve(flags, environment={}).settings)
@@ -112,7 +113,7 @@ def test_a_backup_holds_what_actors_were_started_with(
     home.run("backup", "sol", "--out", str(out))
     other = Home(tmp_path / "other", monkeypatch)
     back, place = other.run("restore", str(out)), other.actors / "solver-sol"
-    noted = {**flags, "tip_floor": "9", "store": "s3://bucket/run"}
+    noted = {**flags, "tip_floor": "9", "store": "s3://another"}
     assert back["started_with"] == {str(place): noted} and back["settings"] == noted
     for config in (other.folder / "config.toml", place / FILE):
         monkeypatch.setenv("ASSAY_CONFIG", str(config))
@@ -120,17 +121,32 @@ def test_a_backup_holds_what_actors_were_started_with(
         assert (settings.run, settings.rpc_url, settings.tip_floor) == (flags["run"], flags["rpc_url"], 9)
 
 
+def test_a_backup_mixes_no_settings(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An actor was started in one run; the configuration names another by now, with its code and its events."""
+    started = {"run": "0x" + "34" * 20, "rpc_url": "http://node:1", "store": "s3://bucket/first"}
+    (home.folder / "config.toml").unlink()
+    note_settings(home.actors / "solver-sol", resolve(started, environment={}).settings)
+    now = {"run": RUN, "index_url": "sqlite:///second", "allow_code": "0x" + "56" * 32}
+    (home.folder / "config.toml").write_text("".join(f'{name} = "{value}"\n' for name, value in now.items()))
+    home.run("backup", "sol", "--out", str(tmp_path / "sol.backup"))
+    other = Home(tmp_path / "other", monkeypatch)
+    back = other.run("restore", str(tmp_path / "sol.backup"))
+    assert back["settings"] == now
+    assert back["started_with"] == {str(other.actors / "solver-sol"): started}
+
+
 def test_of_actors_in_two_runs_each_folder_says_its_own(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = {"solver-sol": "0x" + "34" * 20, "verifier-sol": "0x" + "56" * 20}
     Journal(home.actors / "verifier-sol").append("chain", number=7)
+    (home.folder / "config.toml").write_text('store = "s3://bucket/run"\n')
     for name, run in runs.items():
         note_settings(home.actors / name, resolve({"run": run, "rpc_url": "http://node:1"}, environment={}).settings)
     home.run("backup", "sol", "--out", str(tmp_path / "sol.backup"))
     back = Home(tmp_path / "other", monkeypatch).run("restore", str(tmp_path / "sol.backup"))
     assert {Path(folder).name: noted["run"] for folder, noted in back["started_with"].items()} == runs
-    assert (back["settings"]["run"], back["settings"]["rpc_url"]) == (RUN, "http://node:1")
+    assert back["settings"] == {"store": "s3://bucket/run"}
 
 
 def test_a_backup_takes_no_folder_of_another_key(home: Home, tmp_path: Path) -> None:
