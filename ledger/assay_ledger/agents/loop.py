@@ -195,7 +195,8 @@ class ActorLoop(ABC, Generic[V, A]):
         self.keep_copies(view)
         self.refresh(view)
         candidates, defect = self._found(view)
-        self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
+        if defect is None:
+            self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
         now = self._clock()
         due = [a for a in candidates if a not in self._parked or self._parked[a].is_due(head, now)]
         if due:

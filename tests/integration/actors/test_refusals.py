@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from assay.cli.acting import TellsStanding
-from assay.protocol.errors import RejectedError
+from assay.protocol.errors import RejectedError, UnavailableError
 from assay_ledger.agents.loop import BLOCK_S
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.rounds.view import RunView
@@ -67,6 +67,20 @@ def test_a_defect_in_what_can_wait_holds_up_nothing_that_is_urgent(
     assert ada.step() and ada.see().tenure is not None
     with pytest.raises(KeyError):
         ada.step()
+
+
+def test_a_node_that_fails_while_an_actor_looks_has_nothing_tried_sooner(
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = new_whole_run(stage, tmp_path)
+    e = made.run.charter.economics
+    poor = made.add("poor", Solver, 1 - GAMES * (e.challenge_bond + e.challenge_deposit))
+    assert poor.step() and not poor.step() and poor._parked[TakeSeat()].times == 1
+    made.chain.rpc("evm_mine")
+    monkeypatch.setattr(poor, "candidates", Mock(side_effect=UnavailableError("No answer.", code="NodeUnreachable")))
+    with pytest.raises(UnavailableError):
+        poor.step()
+    assert poor._parked[TakeSeat()].times == 1
 
 
 def test_an_actor_that_rests_says_once_why_the_run_stands_still(stage: SharedChain, tmp_path: Path) -> None:
