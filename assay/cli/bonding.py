@@ -17,6 +17,7 @@ from assay.cli.common import (
     print_fields,
     print_json,
     print_table,
+    send_unless_done,
     talk,
     unlock_key,
 )
@@ -31,13 +32,12 @@ from assay.cli.options import (
     with_settings,
 )
 from assay.durations import duration
-from assay.protocol.errors import RejectedError, UnavailableError
+from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
     from assay_ledger.deployment.answers import AnswerGates
-    from assay_ledger.keys.keystore import ActorKeys
     from assay_ledger.rounds.run import Run
 
 BondsOption = Annotated[
@@ -129,7 +129,7 @@ def unbond(settings: Settings, bonds: BondsOption, yes: YesOption = False, as_js
     confirm("Take the bond back, and all that is free in the vault of gateways?", yes=yes)
     withdrawn = waits if is_ripe else Wei(0)
     if withdrawn:
-        pay_out(gates, keys)
+        send_unless_done(chain, keys.account, gates.vault.withdraw(), "NothingExiting")
     if released:
         chain.send(keys.account, gates.gateways.unbond())
     if free := chain.ask(gates.vault.free(keys.address)):
@@ -228,15 +228,6 @@ def defend(
             time.sleep(EVERY_S)
     if as_json:
         print_json({"games": sorted(played), "won": sum(played.values()), "lost": len(played) - sum(played.values())})
-
-
-def pay_out(gates: AnswerGates, keys: ActorKeys) -> None:
-    """Withdraws what is ripe of an account; anybody may have done it before, to the same account."""
-    try:
-        gates.run.chain.send(keys.account, gates.vault.withdraw())
-    except RejectedError as error:
-        if error.code != "NothingExiting":
-            raise
 
 
 def _print(document: dict[str, Any], run: Run, *, as_json: bool) -> None:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from assay_ledger.store.blobs import BlobStore
 
 
-RETRY_FOR_S: Final = 5.0
-"""A command's reads of the chain: somebody waits for it."""
+WAITED_FOR_S: Final = 5.0
+"""So long a command asks a node again, since somebody waits for it; an actor asks as long as a chain does."""
 
 
 class SpokenConsole(Console):
@@ -86,7 +86,7 @@ def configure_log(settings: Settings) -> None:
         logs.configure(logs.PLAIN, lambda text: talk.print(text, markup=False, soft_wrap=True))
 
 
-def open_chain(settings: Settings, retry_for_s: float = RETRY_FOR_S) -> Chain:
+def open_chain(settings: Settings, retry_for_s: float = WAITED_FOR_S) -> Chain:
     """The chain at the RPC URLs. Raises UnavailableError (NodeUnreachable)."""
     from assay_ledger.chain.client import Chain
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from assay.cli.bonding import pay_out
+from assay.cli.common import send_unless_done
 from assay.inference.bonds import AnswerGames, deposit_for
 from assay.inference.cover import NotCovered
 from assay.inference.lies import claimed_trace, false_statement
@@ -211,5 +211,6 @@ def test_what_was_won_first_is_paid_out_before_more_is_asked_for(accused: Accuse
     # Anybody may pay it out: that is no reason to end before what is free is asked for.
     accused.pass_time(second["not_before"] + 1)
     paid.chain.send(paid.keys[2], gates.vault.withdraw_for(reader.keys.address))
-    pay_out(gates, reader.keys)
+    withdraw = gates.vault.withdraw()
+    assert send_unless_done(paid.chain, reader.keys.account, withdraw, "NothingExiting") is None
     assert accused.free(reader) == 0
