@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
@@ -13,7 +11,6 @@ from assay.protocol.errors import AssayError, RejectedError
 from assay.protocol.types import Address
 from assay_ledger.chain import outbox as outbox_module
 from assay_ledger.chain.client import Chain
-from assay_ledger.chain.node import Anvil
 from assay_ledger.chain.outbox import IN_FLIGHT, Outbox, Result
 from assay_ledger.chain.sent import Payload
 from tests.harness.mempool import GWEI, Mempool
@@ -24,23 +21,10 @@ REFUSING = bytes.fromhex("60006000fd")
 """PUSH 0, PUSH 0, REVERT."""
 
 
-@pytest.fixture(scope="module")
-def node() -> Iterator[Anvil]:
-    with Anvil(accounts=1) as made:
-        yield made
-
-
 @pytest.fixture
-def pool(node: Anvil) -> Iterator[Mempool]:
-    with Mempool(node) as made:
-        made.mine()
-        yield made
-
-
-@pytest.fixture
-def account(node: Anvil) -> LocalAccount:
+def account(pool: Mempool) -> LocalAccount:
     made: LocalAccount = Account.create()
-    node.rpc("anvil_setBalance", made.address, hex(10**18))
+    pool.node.rpc("anvil_setBalance", made.address, hex(10**18))
     return made
 
 

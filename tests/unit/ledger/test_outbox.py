@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,26 +12,12 @@ from eth_account.signers.local import LocalAccount
 
 from assay.protocol.errors import AssayError, FundsError, UnavailableError
 from assay_ledger.chain.client import Chain
-from assay_ledger.chain.node import Anvil
 from assay_ledger.chain.outbox import IN_FLIGHT, SEND_AGAIN_BLOCKS, Outbox, Result
 from assay_ledger.chain.sent import Payload, SentFile
 from tests.harness.full_disks import writing_nothing
 from tests.harness.mempool import GWEI, Held, Mempool
 
 ETHER = 10**18
-
-
-@pytest.fixture(scope="module")
-def node() -> Iterator[Anvil]:
-    with Anvil(accounts=1) as made:
-        yield made
-
-
-@pytest.fixture
-def pool(node: Anvil) -> Iterator[Mempool]:
-    with Mempool(node) as made:
-        made.mine()
-        yield made
 
 
 class Payer:
