@@ -150,6 +150,16 @@ class WatchedWorld(ToldWorld):
         self.watch()
 
 
+def all_held(chain: RoundChain) -> tuple[ToldWorld, list[Address]]:
+    """A round of five whose updates all hold, the moment after the time to say so."""
+    world = ToldWorld(chain)
+    people = world.begin(5)
+    world.commit_all(people)
+    world.hold_all(people)
+    world.at(max(world.now, world.model.commitments.hold_until(world.round, 0)) + 1)
+    return world, people
+
+
 def test_contracts_take_what_a_solver_chooses_and_nothing_is_left_out(chain: RoundChain) -> None:
     done: Counter[str] = Counter()
     for seed in range(SEEDS):
@@ -260,11 +270,7 @@ def test_who_has_no_weight_in_the_newest_round_trains_for_an_older_one(chain: Ro
 def test_a_solver_goes_on_from_the_root_of_the_majority_and_from_no_other(chain: RoundChain) -> None:
     """What it computed itself it challenges others with; what it trains from is chain state."""
     kept = chain.evm.evm.snapshot()
-    world = ToldWorld(chain)
-    people = world.begin(5)
-    world.commit_all(people)
-    world.hold_all(people)
-    world.at(max(world.now, world.model.commitments.hold_until(world.round, 0)) + 1)
+    world, people = all_held(chain)
     for who, label in zip(people, ("false", *["root"] * 4), strict=True):
         assert world.seal(who, label) == ""
     world.tick(1)
@@ -329,11 +335,7 @@ def test_solvers_back_in_turns_what_they_computed_once_nobody_stands_behind_it(c
 
 def test_a_root_that_is_sealed_is_waited_for_as_long_as_it_can_be_opened(chain: RoundChain) -> None:
     kept = chain.evm.evm.snapshot()
-    world = ToldWorld(chain)
-    people = world.begin(5)
-    world.commit_all(people)
-    world.hold_all(people)
-    world.at(max(world.now, world.model.commitments.hold_until(world.round, 0)) + 1)
+    world, people = all_held(chain)
     assert [world.seal(who, "root") for who in people] == [""] * 5
     view, own = view_of(world, people[0]), strategy.OwnRounds(OwnPace(0.0, 0.0, 0.0), lead=0)
     last, left = view.merge_until(Round(0)), 20 * int(patience.LEAST_S)
