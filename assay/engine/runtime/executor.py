@@ -152,8 +152,8 @@ class Executor:
             self.kernels.make_all()
         self.whole: WholeRuns | None = None
         if self.variant is KernelVariant.TRITON:
-            kernels = self.kernels
-            groups = in_tiles(program, kernels) if by_tiles else MapGroups(program, kernels.in_whole)
+            own = self.kernels
+            groups = in_tiles(program, own) if by_tiles else MapGroups(program, own.in_whole, causal=own.causal)
             self.whole = WholeRuns(program, groups)
 
     @cached_property

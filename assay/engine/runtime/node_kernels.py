@@ -14,6 +14,7 @@ from assay.engine.runtime.stock.maps import scalar_map
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import nodes as triton_nodes
 from assay.engine.runtime.triton.checks import ProductChecks
+from assay.engine.runtime.triton.tails import CausalRows
 from assay.engine.runtime.triton.triangles import Triangles
 from assay.engine.runtime.values.dtypes import from_bytes
 from assay.protocol.program.nodes import (
@@ -39,7 +40,8 @@ class KernelsByNode:
 
     device: where values lie. by_triton: Triton's, in a process that has it. cross_check: other product variants than
     usual, and sums by the general kernels. products: native ones, for dots. `product_variants` says per dot made so far
-    which product is used; `checks` are those of Triton's products, which a run begins and verifies.
+    which product is used; `checks` are those of Triton's products, which a run begins and verifies; `causal` is what is
+    known of causal rows in such a run.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class KernelsByNode:
         self.product_variants: dict[int, str] = {}
         self._made: dict[int, Kernel] = {}
         self._triangles = Triangles(program) if by_triton else None
+        self.causal = None if self._triangles is None else CausalRows(program, self._triangles)
 
     def in_whole(self, k: int) -> Kernel:
         """The kernel of node k in a run whose values are the program's own: of a product it may leave out what no

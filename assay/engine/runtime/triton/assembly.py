@@ -7,6 +7,7 @@ kernel, what of its text matters, as JSON. Without the interpreter: kernels are 
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 import sys
@@ -20,6 +21,9 @@ from assay.engine.runtime.products.freivalds import ProductWatch
 from assay.engine.runtime.triton import backend, nodes, products, reductions, sha256, words
 from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.routes import Carrier, route
+from assay.engine.runtime.triton.row_kernels import row_kernel
+from assay.engine.runtime.triton.rows import row_groups
+from assay.engine.runtime.triton.tails import CausalRows
 from assay.engine.runtime.triton.triangles import Triangles
 from assay.engine.runtime.values.dtypes import TORCH
 from assay.protocol.arithmetic import functions
@@ -107,6 +111,7 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
             yield f"{first} of {p} bits for {found.name}", seen[0]
             yield f"{second} of {p} bits for {found.name}", seen[1]
     yield from _causal_launches()
+    yield from _row_launches()
     program, node, values = _matrices(64, 64, 96, 24, 24)
     with backend.recorded() as seen:
         reductions.dot(program, node)(values)
@@ -157,6 +162,29 @@ def _causal_launches() -> Iterator[tuple[str, backend.Launch]]:
                 made = seen[-1].constants
                 what = f"gap {made['GAP']}, cut {made['CUT_A']}"
                 yield f"{found.name} of 14 bits, {what}{', packed' if packed else ''}", seen[-1]
+
+
+def _row_launches() -> Iterator[tuple[str, backend.Launch]]:
+    """Softmaxes as a kernel of rows, with exponents of rows and columns: of whole rows and of causal ones."""
+    dims = (512, 512)
+    b = ProgramBuilder([[TensorSpec(DType.F32, dims)]])
+    s = ScalarBuilder([DType.F32, DType.F32])
+    causal = s.build(s.select(s.lt(s.operand(1), s.f32(0.5)), s.f32(-math.inf), s.operand(0)))
+    scores = b.map(causal, [b.input(0, 0), b.const(TensorSpec(DType.F32, dims), _ones_below(dims[0]))], dims)
+    s = ScalarBuilder([DType.F32, DType.F32])
+    of_difference = s.build(functions.exp(s, s.sub(s.operand(0), s.operand(1))))
+    s = ScalarBuilder([DType.F32, DType.F32])
+    quotient = s.build(s.div(s.operand(0), s.operand(1)))
+    e = b.map(of_difference, [scores, b.max(scores, 1).unsqueeze(1).expand(*dims)], dims)
+    p = b.map(quotient, [e, b.sum(e, 1).unsqueeze(1).expand(*dims)], dims)
+    program = b.build([[p, b.rowexp(p, 1), b.rowexp(p.permute(1, 0), 1)]])
+    (group,) = row_groups(program, range(len(program.nodes)), 1).values()
+    tails = CausalRows(program, Triangles(program)).tails_of(group)
+    values = [torch.zeros(n.spec.dims, dtype=TORCH[n.spec.dtype]) for n in program.nodes]
+    for name, found in (("rows", None), ("causal rows", tails)):
+        with backend.recorded() as seen:
+            row_kernel(program, group, group.members, tails=found)(values)
+        yield name, seen[0]
 
 
 def _ones_below(size: int) -> bytes:

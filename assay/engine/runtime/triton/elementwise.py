@@ -71,9 +71,9 @@ def over(number: str, dims: Sequence[int], narrow: bool) -> list[str]:
     return [f"{number} = {start} * BLOCK + tl.arange(0, BLOCK)", f"live = {number} < {prod(dims)}"]
 
 
-def text_of(arguments: str, body: Sequence[str]) -> str:
-    """A kernel with these arguments."""
-    return "\n    ".join([f"def kernel({arguments}):", *body]) + "\n"
+def text_of(arguments: str, body: Sequence[str], name: str = "kernel") -> str:
+    """A kernel, or a part of one, with these arguments."""
+    return "\n    ".join([f"def {name}({arguments}):", *body]) + "\n"
 
 
 def map_text(

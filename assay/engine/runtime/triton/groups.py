@@ -20,6 +20,7 @@ from assay.engine.runtime.triton.inlined import LEAST_ELEMENTS, Inlined, compute
 from assay.engine.runtime.triton.reading import LOADED, STORED, Span, is_narrow, load_lines
 from assay.engine.runtime.triton.row_kernels import row_kernel
 from assay.engine.runtime.triton.rows import RowGroup, positions, row_groups, running_order
+from assay.engine.runtime.triton.tails import CausalRows
 from assay.engine.runtime.triton.virtual import NONE, VirtualNodes
 from assay.protocol.program.nodes import Const, Input, Map, Max, Operand, Output, RowExp, Sum, reads
 from assay.protocol.program.program import Program
@@ -45,9 +46,10 @@ class MapGroups:
         kernel: Callable[[int], Kernel],
         virtual: VirtualNodes = NONE,
         least: int = LEAST_ELEMENTS,
+        causal: CausalRows | None = None,
     ) -> None:
         """kernel: that of a node by itself. virtual: nodes that are not stored, which have no step. least: elements of
-        a map that is computed again by those who read it.
+        a map that is computed again by those who read it. causal: what is known of rows behind their diagonals.
         """
         self._program = program
         free = set(range(len(program.nodes))) - virtual.spaces.keys() - virtual.readers.keys()
@@ -65,7 +67,8 @@ class MapGroups:
         for k in steps:
             stored = tuple(j for j in self.groups.get(k, (k,)) if j in kept or k not in self.groups)
             if k in by_rows:
-                self._steps.append((stored, row_kernel(program, by_rows[k], stored)))
+                tails = None if causal is None else causal.tails_of(by_rows[k])
+                self._steps.append((stored, row_kernel(program, by_rows[k], stored, tails=tails)))
             elif isinstance(program.nodes[k], Map) and program.specs[k].numel:
                 if len(stored) == 1:
                     self.overwriting[len(self._steps)] = stored[0]

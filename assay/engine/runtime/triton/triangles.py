@@ -83,7 +83,9 @@ class Triangles:
         """Nodes of which few words are possible above the diagonal."""
         self._left = _MOST_LOOKS
         sizes = {node.spec.dims[-1] for node in program.nodes if isinstance(node, Const) and _is_square(node.spec.dims)}
-        for size in sorted(sizes)[-_MOST_SIZES:]:
+        self.sizes = sorted(sizes)[-_MOST_SIZES:]
+        """Rows of the matrices that are looked at."""
+        for size in self.sizes:
             for k, node in enumerate(program.nodes):
                 found = self._words(k, size) if node.spec.numel and node.spec.numel % size**2 == 0 else None
                 if found is not None:
@@ -102,6 +104,27 @@ class Triangles:
         if any(n % known.size**2 for n in (offset, *strides[:2])):
             return Cut.NONE
         return {(known.size, 1): Cut.AFTER, (1, known.size): Cut.BEFORE}.get((strides[2], strides[3]), Cut.NONE)
+
+    def word(self, k: int, size: int) -> int | None:
+        """The one word that node k, of matrices with so many rows, has above the diagonal; None for several."""
+        known = self.known.get(k)
+        return next(iter(known.words)) if known and known.size == size and len(known.words) == 1 else None
+
+    def word_read(self, operand: Operand, dims: Sequence[int], size: int) -> int | None:
+        """The same of what is read through a view over dims."""
+        words = self._operand(operand, dims, size)
+        return next(iter(words)) if words is not None and len(words) == 1 else None
+
+    def is_the_same_for_any(self, node: Map, free: Collection[Operand], size: int) -> bool:
+        """Whether a map has one value above the diagonal, for each of its other operands', whatever these are."""
+        own = [None if o in free else self._operand(o, node.spec.dims, size) for o in node.operands]
+        code = self._code(node)
+        if not self._may_look(code, own):
+            return False
+        ends = [
+            result(code, [None if w is None else {w} for w in case]) for case in product(*(w or (None,) for w in own))
+        ]
+        return all(end is not None and len(end) == 1 for end in ends)
 
     def gap(self, k: int) -> Gap:
         """Of product k, whose last two dims are its rows and columns."""
@@ -242,10 +265,15 @@ def _step(i: Instruction, registers: Sequence[int | None]) -> Iterable[int | Non
     read = (a,) if len(SIGNATURES[op][0]) == 1 else (a, b)
     if not any(word in _UNKNOWN for word in read):
         return (evaluate(Instruction(i.op, 0, 1).encode(), read),)  # type: ignore[arg-type]
+    if op in _DECIDED and _DECIDED[op] in read:
+        return (_DECIDED[op],)
     return _with_unknown(op, *read) if len(read) == 2 else (None,)
 
 
 _UNKNOWN = frozenset({None, FINITE})
+
+_DECIDED = {Op.BOOL_OR: 1, Op.BOOL_AND: 0}
+"""What one operand decides alone, and by which word."""
 
 
 def _with_unknown(op: Op, a: int | None, b: int | None) -> Iterable[int | None]:
