@@ -277,7 +277,7 @@ def _next_steps(run: Run, money: Currency, *, own_token: bool = False) -> list[s
         f"  auditors:  assay verifier start --key NAME --tickets {least} --deposit {all_tickets}   (several may share "
         f"the {least} tickets)",
         f"  solvers:   assay solver start --key NAME --deposit {seat}",
-        f"  sponsor:   assay run open --key NAME   (once {least} tickets count, "
+        f"  sponsor:   assay run open --wait --key NAME   (opens it once {least} tickets count, "
         f"{duration(charter.timing.seasoning)} of chain time after they are registered)",
         "  anybody:   assay run show, assay service start   (what it waits for, and pages to watch it)",
     ]

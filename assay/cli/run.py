@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from assay.cli import bringing, joining, new_run, plan, posting, sponsor
 from assay.cli.common import open_blobs, open_chain, open_round_run, print_json, print_table
 from assay.cli.options import CHAIN, RUN, JsonOption, with_settings
+from assay.cli.run_waits import patient_run, until_ended
 from assay.cli.seeing import sight
 from assay.planning.outlook import outlook_of_run
 from assay.protocol.errors import AssayError
@@ -27,23 +28,30 @@ app.command("plan", epilog=plan.EPILOG)(plan.plan)
 
 @app.command(
     "show",
-    epilog='Example: assay run show --json  ->  {"run", "rounds", "price_per_round", "phase", "waits", ...}',
+    epilog='Example: assay run show --json  ->  {"run", "rounds", "price_per_round", "phase", "waits", ...}; '
+    "assay run show --wait",
 )
 @with_settings(*RUN)
-def show(settings: Settings, as_json: JsonOption = False) -> None:
+def show(
+    settings: Settings,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the run has ended, in whatever way, first.")] = False,
+    as_json: JsonOption = False,
+) -> None:
     """What a run promises, and how far it has come."""
     from assay.cli import run_documents as documents
     from assay_ledger.agents.waiting import waits
     from assay_ledger.chain.nonces import market_of
 
-    the_run = open_round_run(settings)
+    the_run = patient_run(settings) if wait else open_round_run(settings)
+    if wait:
+        until_ended(the_run)
     promised: dict[str, Any] = {"run": "0x" + the_run.address.hex()} | documents.describe(the_run)
     promised |= outlook_of_run(the_run.charter).to_document()
     view = sight(the_run, settings)
     code, done = documents.describe_code(the_run, settings.allowed_code), documents.progress(view)
     waiting = waits(view)
     if as_json:
-        print_json(promised | {"code": code, "waits": [asdict(wait) for wait in waiting]} | done)
+        print_json(promised | {"code": code, "waits": [asdict(each) for each in waiting]} | done)
         return
     documents.show_fields(promised | documents.code_fields(code), the_run.currency)
     fees = market_of(the_run.chain, settings.tip_floor)
@@ -51,8 +59,8 @@ def show(settings: Settings, as_json: JsonOption = False) -> None:
         for line in joining.outlook_lines(the_run, view, role, 1, fees)[:2]:
             typer.echo(line)
     documents.show_progress(done, the_run.currency)
-    for wait in waiting:
-        typer.echo(f"{'It stands still: ' if wait.stands else ''}{wait.text} {wait.remedy}".rstrip())
+    for each in waiting:
+        typer.echo(f"{'It stands still: ' if each.stands else ''}{each.text} {each.remedy}".rstrip())
 
 
 @app.command("list", epilog='Example: assay run list --json  ->  [{"run", "model", "rounds", "block"}, ...]')

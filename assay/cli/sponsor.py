@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,11 +22,14 @@ from assay.cli.common import (
     unlock_key,
 )
 from assay.cli.options import KEY, RUN, Amount, JsonOption, MultisigOption, YesOption, with_settings
-from assay.protocol.errors import FundsError, RejectedError, UserError
+from assay.cli.run_waits import patient_run, patiently
+from assay.protocol.errors import FundsError, RejectedError, UsageError, UserError
 from assay.protocol.rounds.escrow import RunPhase
 from assay.settings import Settings
 
 if TYPE_CHECKING:
+    from assay.sponsor.launching import LaunchLacks
+    from assay_ledger.keys.keystore import ActorKeys
     from assay_ledger.rounds.run import Run
 
 
@@ -81,17 +85,63 @@ def fund(
 
 
 @with_settings(*RUN, *KEY)
-def open_(settings: Settings, multisig: MultisigOption = None, as_json: JsonOption = False) -> None:
+def open_(
+    settings: Settings,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until enough take part; ends with an error where the run ends first.")
+    ] = False,
+    multisig: MultisigOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Open the first round: as the run's sponsor, or as anybody from the charter's day on, if enough take part. Whoever
     finds it opened already has nothing left to do."""
-    from assay.sponsor.launching import launch_lacks, launch_run
-
-    run = open_round_run(settings)
-    # A multisig is refused instead: what it executed would be.
-    can = (RunPhase.FUNDING, RunPhase.RUNNING) if multisig is None else (RunPhase.FUNDING,)
-    if _expect(run, lambda phase: phase in can, "before its first round") is RunPhase.RUNNING:
-        _say_open(as_json=as_json)
+    run = patient_run(settings) if wait else open_round_run(settings)
+    if multisig is not None:
+        if wait:
+            raise UsageError(
+                "--wait waits to send, and --multisig sends nothing.",
+                code="OptionsClash",
+                remedy="Give --multisig alone once `assay run show` names nothing that is lacking.",
+            )
+        # A multisig is refused where others were first: what it executed would be.
+        _expect(run, lambda phase: phase is RunPhase.FUNDING, "before its first round")
+        _say_launch(run, _check_launch(run))
+        print_batch(run, multisig, "Open a run's first round", [run.escrow.launch()])
         return
+    unlocked = cache(lambda: unlock_key(settings))
+    opened = patiently(lambda: _open(run, unlocked, wait=wait)) if wait else _open(run, unlocked, wait=wait)
+    if opened is None:
+        _say_open(as_json=as_json)
+    else:
+        _print({"opened": opened}, run.currency, as_json=as_json)
+
+
+def _open(run: Run, unlocked: Callable[[], ActorKeys], *, wait: bool) -> int | None:
+    """Chain time at which a run was opened by this; None: it is open already. Raises RunLacks, RejectedError."""
+    from assay.sponsor.launching import launch_run
+
+    phase = _expect(run, lambda phase: not phase.has_ended, "before its first round")
+    if phase is RunPhase.RUNNING:
+        return None
+    if wait:
+        unlocked()  # who waits is asked for a password in the beginning
+    lacks = _check_launch(run)
+    try:
+        if wait:
+            run.chain.simulate(run.escrow.launch(), sender=unlocked().address)
+        _say_launch(run, lacks)
+        launch_run(run.chain, unlocked().account, run)
+    except RejectedError as error:
+        if error.code != "WrongPhase" or run.chain.ask(run.escrow.phase()) is not RunPhase.RUNNING:
+            raise
+        return None
+    return run.chain.head().timestamp
+
+
+def _check_launch(run: Run) -> LaunchLacks:
+    """What a run opens without. Raises RunLacks where it cannot."""
+    from assay.sponsor.launching import launch_lacks
+
     lacks, all_seats = launch_lacks(run), run.charter.launch.seats
     if lacks.tickets or lacks.escrow or lacks.seats == all_seats:
         missing = [
@@ -107,24 +157,18 @@ def open_(settings: Settings, multisig: MultisigOption = None, as_json: JsonOpti
             seats=lacks.seats,
             escrow=lacks.escrow,
         )
+    return lacks
+
+
+def _say_launch(run: Run, lacks: LaunchLacks) -> None:
+    """What opening means."""
+    ask, money, all_seats = run.chain.ask, run.currency, run.charter.launch.seats
     if lacks.seats:
         talk.print(f"Opening with {lacks.seats} of {all_seats} seats free; they can be taken later.")
-    ask, money = run.chain.ask, run.currency
     talk.print(
         f"The escrow holds {money.show(ask(run.escrow.balance()))} tokens; "
         f"the first round sets {money.show(ask(run.escrow.cost_of(all_seats - lacks.seats)))} aside."
     )
-    if multisig is not None:
-        print_batch(run, multisig, "Open a run's first round", [run.escrow.launch()])
-        return
-    try:
-        launch_run(run.chain, unlock_key(settings).account, run)
-    except RejectedError as error:
-        if error.code != "WrongPhase" or run.chain.ask(run.escrow.phase()) is not RunPhase.RUNNING:
-            raise
-        _say_open(as_json=as_json)
-        return
-    _print({"opened": run.chain.head().timestamp}, money, as_json=as_json)
 
 
 def _say_open(*, as_json: bool) -> None:
@@ -182,7 +226,9 @@ def add_to(app: typer.Typer) -> None:
     """Puts these verbs under `assay run`."""
     app.command("fund", epilog='Example: assay run fund 5000 --yes --json  ->  {"funded", "escrow"}')(fund)
     app.command(
-        "open", epilog='Example: assay run open --key sponsor --json  ->  {"opened"}, null where it was before'
+        "open",
+        epilog='Example: assay run open --key sponsor --json  ->  {"opened"}, null where it was before; '
+        "assay run open --wait --key sponsor",
     )(open_)
     app.command("cancel", epilog='Example: assay run cancel --key sponsor --yes --json  ->  {"phase"}')(cancel)
     app.command("refund", epilog='Example: assay run refund --key sponsor --json  ->  {"refunded"}')(refund)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from eth_account import Account
 from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 
-from assay.cli import acting
-from assay.protocol.errors import RejectedError
+from assay.cli import acting, run_waits
+from assay.protocol.errors import ExitCode, RejectedError
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Digest, Wei
 from assay.sponsor.launching import mint_tokens, refund_all, stake_of
@@ -111,6 +112,66 @@ def test_who_opens_a_run_that_others_opened_is_told_that_it_is_open_already(shar
     shared.wind_down()
     late = desk.refused(*words)
     assert late.code == "WrongPhase" and "is wound down" in late.message
+
+
+@contextmanager
+def resting(*meanwhile: Callable[[], object]) -> Iterator[None]:
+    """In this block a command that waits for a run sees this happen, one after the other, each while it rests."""
+    to_come = list(meanwhile)
+
+    def rest() -> None:
+        assert to_come, "it goes on waiting"
+        to_come.pop(0)()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_waits, "rest", rest)
+        yield
+    assert not to_come, "it does not wait"
+
+
+def test_who_waits_for_what_a_run_lacks_opens_it_once_it_is_there(posted: SharedRun) -> None:
+    made, chain = posted.made, posted.run.chain
+    made.solver("ada")
+    made.auditor("vera", tickets=5)
+    with resting(made.enrol, lambda: None, made.fund):
+        done = posted.desk("run", "open", "--wait", "--json", *posted.at)
+    assert json.loads(done.stdout) == {"opened": chain.head().timestamp}
+    waits = [line for line in done.stderr.splitlines() if line.startswith("waits: ")]
+    assert len(waits) == 2 and "5 tickets" in waits[0] and "tickets" not in waits[1] and "of escrow" in waits[1]
+
+
+def test_who_waits_while_others_open_the_run_is_told_so(posted: SharedRun) -> None:
+    made = posted.made
+    made.solver("ada")
+    made.auditor("vera", tickets=5)
+    made.enrol()
+    with resting(lambda: (made.fund(), made.launch())):
+        assert posted.desk.json("run", "open", "--wait", *posted.at) == {"opened": None}
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_who_waits_for_a_run_that_is_cancelled_waits_no_longer(posted: SharedRun, when: str) -> None:
+    call = posted.run.escrow.cancel()
+    steps = [lambda: posted.run.chain.send(posted.made.stage.sponsor, call)]
+    if when == "before":
+        steps.pop()()
+    with resting(*steps):
+        late = posted.desk.refused("run", "open", "--wait", *posted.at)
+    assert late.code == "WrongPhase" and late.exit_code == ExitCode.REJECTED and "is cancelled" in late.message
+    with resting():
+        assert posted.desk.json("run", "show", "--wait", *posted.desk.run_words)["phase"] == "cancelled"
+
+
+def test_who_waits_for_the_end_of_a_run_is_shown_how_it_ended(shared: SharedRun) -> None:
+    with resting(shared.made.launch, lambda: None, shared.wind_down):
+        done = shared.desk("run", "show", "--wait", "--json", *shared.desk.run_words)
+    assert json.loads(done.stdout)["phase"] == "wound_down"
+    assert [line[-7:] for line in done.stderr.splitlines() if "has ended" in line] == ["funding", "running"]
+
+
+def test_who_waits_to_open_sends_and_a_multisig_sends_nothing(posted: SharedRun) -> None:
+    refused = posted.desk.refused("run", "open", "--wait", "--multisig", "0x" + "11" * 20, *posted.desk.run_words)
+    assert refused.code == "OptionsClash"
 
 
 def test_who_opens_a_run_twice_opened_it_once(shared: SharedRun) -> None:
