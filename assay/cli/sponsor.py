@@ -25,6 +25,7 @@ from assay.cli.options import KEY, RUN, Amount, JsonOption, MultisigOption, YesO
 from assay.cli.run_waits import patient_run, patiently
 from assay.protocol.errors import FundsError, RejectedError, UsageError, UserError
 from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -59,8 +60,9 @@ def fund(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Add tokens to a run's escrow. What came first is spent first; what is left goes back to its funders."""
-    from assay.sponsor.launching import fund_calls, fund_run
+    """Add tokens to a run's escrow: the payer's free stake in the run's vault first, then tokens that it holds. What
+    came first is spent first; what is left goes back to its funders."""
+    from assay.sponsor.launching import free_for, fund_calls, fund_run
 
     run = open_round_run(settings)
     _expect(run, lambda phase: not phase.has_ended, "before it ends")
@@ -69,19 +71,35 @@ def fund(
     wei = money.parse(amount)
     check_run_code(run, settings)
     if multisig is not None:
-        print_batch(run, multisig, f"Pay {money.both(wei)} into a run's escrow", fund_calls(run, wei))
+        free = free_for(run, Address(parse_address(multisig)), wei)
+        _say_parts(money, multisig, wei, free)
+        print_batch(run, multisig, f"Pay {money.both(wei)} into a run's escrow", fund_calls(run, wei, free))
         return
     keys = unlock_key(settings)
+    free = free_for(run, keys.address, wei)
     held = run.chain.ask(run.token.balance_of(keys.address))
-    if held < wei:
+    if held < wei - free:
+        also = f" and {money.show(free)} of free stake" if free else ""
         raise FundsError(
-            f"{keys.account.address} holds {money.show(held)} tokens, {money.show(wei)} are to be paid in.",
+            f"{keys.account.address} holds {money.show(held)} tokens{also}, {money.show(wei)} are to be paid in.",
             code="TokensShort",
             remedy="Fund with less, or get tokens first.",
         )
+    _say_parts(money, keys.account.address, wei, free)
     confirm(f"Pay {money.both(wei)} into the run's escrow?", yes=yes)
-    fund_run(run.chain, keys.account, run, wei)
-    _print({"funded": wei, "escrow": run.chain.ask(run.escrow.balance())}, money, as_json=as_json)
+    fund_run(run.chain, keys.account, run, wei, free)
+    document = {"funded": wei, "from_stake": free, "escrow": run.chain.ask(run.escrow.balance())}
+    _print(document, money, as_json=as_json)
+
+
+def _say_parts(money: Currency, who: str, amount: Wei, free: Wei) -> None:
+    """Where an amount comes from, where it is not from a wallet alone."""
+    if free:
+        talk.print(
+            f"{money.both(free)} of it come from the free stake of {who} in the run's vault, where a payment that was "
+            f"broken off leaves its tokens, and {money.both(Wei(amount - free))} from the tokens that it holds.",
+            markup=False,
+        )
 
 
 @with_settings(*RUN, *KEY)
@@ -201,7 +219,6 @@ def cancel(
 @with_settings(*RUN, *KEY)
 def refund(settings: Settings, multisig: MultisigOption = None, as_json: JsonOption = False) -> None:
     """Take back what is left of what you paid into the escrow of a run that has ended."""
-    from assay.protocol.types import Address
     from assay.sponsor.launching import refund_all
 
     run = open_round_run(settings)
@@ -224,7 +241,9 @@ def refund(settings: Settings, multisig: MultisigOption = None, as_json: JsonOpt
 
 def add_to(app: typer.Typer) -> None:
     """Puts these verbs under `assay run`."""
-    app.command("fund", epilog='Example: assay run fund 5000 --yes --json  ->  {"funded", "escrow"}')(fund)
+    app.command("fund", epilog='Example: assay run fund 5000 --yes --json  ->  {"funded", "from_stake", "escrow"}')(
+        fund
+    )
     app.command(
         "open",
         epilog='Example: assay run open --key sponsor --json  ->  {"opened"}, null where it was before; '
@@ -238,5 +257,5 @@ def _print(document: dict[str, Any], money: Currency, *, as_json: bool) -> None:
     if as_json:
         print_json(document)
         return
-    amounts = ("funded", "escrow", "refunded")
+    amounts = ("funded", "from_stake", "escrow", "refunded")
     print_fields({n: f"{money.show(v)} tokens" if n in amounts else v for n, v in document.items()})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from assay.durations import duration
 from assay.protocol.errors import RejectedError
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from assay_ledger.chain.transaction_signer import TransactionSigner
     from assay_ledger.contract import Call
     from assay_ledger.rounds.run import Run
+
+
+NOTHING: Final = Wei(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,19 @@ def stake_in_vault(run: Run, who: Address) -> VaultStake:
     return VaultStake(ask(run.vault.free(who)), locked)
 
 
-def fund_calls(run: Run, amount: Wei) -> list[Call]:
-    """What puts tokens that somebody holds into the run's escrow, in this order."""
-    return [
-        run.token.approve(run.vault.address, amount),
-        run.vault.deposit(amount),
-        run.escrow.fund(amount),
-    ]
+def free_for(run: Run, who: Address, amount: Wei) -> Wei:
+    """How much of an amount an account has as free stake in the run's vault, in wei: for one, what a payment left there
+    that was broken off between its deposit and the escrow."""
+    return Wei(min(amount, run.chain.ask(run.vault.free(who))))
+
+
+def fund_calls(run: Run, amount: Wei, free: Wei = NOTHING) -> list[Call]:
+    """What puts an amount into the run's escrow, in this order: `free` of it is free stake of whoever sends them, the
+    rest are tokens that it holds."""
+    lacks = Wei(amount - free)
+    # The exact amount is approved, never more: a stolen allowance is worth nothing.
+    brought = [run.token.approve(run.vault.address, lacks), run.vault.deposit(lacks)] if lacks else []
+    return [*brought, run.escrow.fund(amount)]
 
 
 def deposit(chain: Chain, account: TransactionSigner, run: Run, amount: Wei) -> None:
@@ -98,9 +107,10 @@ def mint_tokens(chain: Chain, account: TransactionSigner, token: TokenContract, 
     return chain.send(account, token.mint(who, amount))
 
 
-def fund_run(chain: Chain, account: TransactionSigner, run: Run, amount: Wei) -> None:
-    """Puts tokens that an account holds into the run's escrow. Raises RejectedError (WrongPhase once it has ended)."""
-    *calls, last = fund_calls(run, amount)
+def fund_run(chain: Chain, account: TransactionSigner, run: Run, amount: Wei, free: Wei = NOTHING) -> None:
+    """Puts an amount into the run's escrow, `free` of it from the account's free stake, the rest from tokens that it
+    holds. Raises RejectedError (WrongPhase once the run has ended)."""
+    *calls, last = fund_calls(run, amount, free)
     for call in calls:
         chain.send(account, call)
     try:

@@ -14,7 +14,7 @@ from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 
 from assay.cli import acting, run_waits
-from assay.protocol.errors import ExitCode, RejectedError
+from assay.protocol.errors import ExitCode, RejectedError, UnavailableError
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Digest, Wei
 from assay.sponsor.launching import mint_tokens, refund_all, stake_of
@@ -172,6 +172,38 @@ def test_who_waits_for_the_end_of_a_run_is_shown_how_it_ended(shared: SharedRun)
 def test_who_waits_to_open_sends_and_a_multisig_sends_nothing(posted: SharedRun) -> None:
     refused = posted.desk.refused("run", "open", "--wait", "--multisig", "0x" + "11" * 20, *posted.desk.run_words)
     assert refused.code == "OptionsClash"
+
+
+@pytest.mark.parametrize("again", ["12.5", "20"])
+def test_who_funds_again_after_the_node_failed_in_between_pays_once(posted: SharedRun, again: str) -> None:
+    run, sponsor, first = posted.run, posted.made.stage.sponsor, Wei(25 * TOKEN // 2)
+    posted.mint(100)
+    held, wanted = posted.held(sponsor), run.currency.parse(again)
+
+    def fail() -> None:
+        raise UnavailableError("The node is gone.", code="NodeUnreachable", remedy="Try again.")
+
+    with overtaken(run.escrow.fund(first), fail):
+        assert posted.desk.refused("run", "fund", "12.5", "--yes", *posted.at).code == "NodeUnreachable"
+    assert held - posted.held(sponsor) == first == posted.made.free(address_of(sponsor))
+    done = posted.desk("run", "fund", again, "--yes", "--json", *posted.at)
+    assert json.loads(done.stdout) == {"funded": wanted, "from_stake": first, "escrow": wanted}
+    assert "12.5 tokens (12500000000000000000wei) of it come from the free stake" in done.stderr
+    assert held - posted.held(sponsor) == wanted and posted.made.free(address_of(sponsor)) == 0
+    done = posted.desk("run", "fund", "1", "--yes", "--json", *posted.at)
+    assert json.loads(done.stdout)["from_stake"] == 0 and "free stake" not in done.stderr
+
+
+def test_who_holds_too_little_beside_its_free_stake_pays_nothing(posted: SharedRun) -> None:
+    run, sponsor = posted.run, posted.made.stage.sponsor
+    posted.mint(10)
+    held = posted.held(sponsor)
+    posted.desk.json("ledger", "stake", "4", "--yes", *posted.at)
+    late = posted.desk.refused("run", "fund", f"{held + 1}wei", "--yes", *posted.at)
+    assert late.code == "TokensShort" and "and 4 of free stake" in late.message
+    assert posted.desk.json("run", "fund", f"{held}wei", "--yes", *posted.at)["from_stake"] == 4 * TOKEN
+    assert posted.held(sponsor) == 0 == posted.made.free(address_of(sponsor))
+    assert run.chain.ask(run.escrow.balance()) == held
 
 
 def test_who_opens_a_run_twice_opened_it_once(shared: SharedRun) -> None:

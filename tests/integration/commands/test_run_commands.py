@@ -350,12 +350,14 @@ def test_a_sponsor_funds_lacks_cancels_and_is_paid_back(posted: tuple[Desk, Any]
     assert isinstance(lacking, RunLacks) and lacking.details["tickets"] == 5
     early = desk.refused("run", "refund", *at)
     assert early.code == "WrongPhase" and "is funding" in early.message
-    assert desk.refused("run", "fund", "1", "--yes", *at).code == "TokensShort"
+    free = run.chain.ask(run.vault.free(run.charter.sponsor))
+    assert desk.refused("run", "fund", f"{free + 1}wei", "--yes", *at).code == "TokensShort"
     sponsor = "0x" + run.charter.sponsor.hex()
     desk.json("ledger", "faucet", sponsor, "--tokens", "70", "--gas", "0.01", *at)
     funded = desk("run", "fund", "70", "--json", *at)
     assert isinstance(funded.exception, UsageError) and funded.exception.code == "ConfirmationNeeded"
-    assert desk.json("run", "fund", "70", "--yes", *at) == {"funded": 70 * TOKEN, "escrow": 5070 * TOKEN}
+    paid = {"funded": 70 * TOKEN, "from_stake": free, "escrow": 5070 * TOKEN}
+    assert desk.json("run", "fund", "70", "--yes", *at) == paid
     assert desk.json("run", "cancel", "--yes", *at) == {"phase": "cancelled"}
     assert desk.json("run", "refund", *at) == {"refunded": 5070 * TOKEN}
     assert desk.json("run", "refund", *at) == {"refunded": 0}
@@ -367,4 +369,4 @@ def test_a_sponsor_funds_lacks_cancels_and_is_paid_back(posted: tuple[Desk, Any]
     staked = desk.json("ledger", "unstake", "5070", "--yes", *at)
     assert staked["leaving"] == 5070 * TOKEN and desk.refused("ledger", "withdraw", *at).code == "ExitTooEarly"
     desk.stage.chain.rpc("evm_mine", hex(staked["not_before"] + 1))
-    assert desk.json("ledger", "withdraw", *at)["held"] == 5070 * TOKEN
+    assert desk.json("ledger", "withdraw", *at)["held"] == 5070 * TOKEN + free

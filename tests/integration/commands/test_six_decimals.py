@@ -103,11 +103,12 @@ def test_amounts_are_typed_and_read_in_tokens_and_smallest_units_are_what_moves(
         raise six.desk.refused("ledger", "stake", "0.0000001", "--yes", *six.at)
     short = six.desk.refused("ledger", "stake", "2000000", "--yes", *six.at)
     assert isinstance(short, FundsError) and "2000000 are to be staked" in short.message
-    assert six.desk.json("run", "fund", "1.5", "--yes", *six.at)["funded"] == 1_500_000
-    assert six.desk.json("ledger", "unstake", "20", "--yes", *six.at)["leaving"] == 20 * USDC
+    paid = six.desk.json("run", "fund", "1.5", "--yes", *six.at)
+    assert (paid["funded"], paid["from_stake"], six.free()) == (1_500_000, 1_500_000, 18_500_000)
+    assert six.desk.json("ledger", "unstake", "18.5", "--yes", *six.at)["leaving"] == 18_500_000
     six.run.chain.rpc("evm_mine", hex(six.run.chain.head().timestamp + six.run.charter.timing.exit + 1))
     out = six.said("ledger", "withdraw", *six.at)
-    assert "withdraws 20 tokens (20000000wei)" in out and six.free() == 0
+    assert "withdraws 18.5 tokens (18500000wei)" in out and six.free() == 0
 
 
 def test_who_joins_is_told_in_tokens_and_by_address_what_they_are(six: PaidDesk) -> None:
