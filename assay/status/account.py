@@ -179,10 +179,11 @@ def _unpaid(view: RunView) -> Document:
         if not is_ended and name not in state.money.findings_paid
         if registry.payee_of(made.ticket) == view.me and not _is_cut(view, made.round)
     ]
-    pay = sum(work.work.units for work in works) * economics.unit_price if economics.pays else 0
+    # Each round pays the price at which it opened, whatever was voted since.
+    pay = sum(view.books.work_pay_of(work.round, work.work.units * economics.unit_price) for work in works)
     return {
         "commitments": len(works),
-        "pay_at_most": wei(pay),
+        "pay_at_most": wei(pay if economics.pays else 0),
         "findings": len(findings),
         "wages_at_most": wei(len(findings) * economics.wage),
     }

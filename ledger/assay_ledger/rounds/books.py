@@ -44,6 +44,8 @@ class ToldBooks:
         """First second of chain time after the newest pause of new rounds; 0: there was none."""
         self.price_ppm = PPM
         """What a round that opens now pays for a unit, in parts per million of the charter's price."""
+        self.prices: dict[Round, int] = {}
+        """The same of rounds that opened at another than the charter's price: each keeps its own."""
         self.tenures = ToldTenures(self)
         self.commitments = ToldCommitments(self)
         self.generations = told_generations(self)
@@ -58,6 +60,10 @@ class ToldBooks:
     def is_sunset(self) -> bool:
         """See RoundBooks."""
         return self.sunset
+
+    def work_pay_of(self, round_: Round, amount: int) -> int:
+        """What a round pays for work that is worth an amount at the charter's price, in wei, rounded down."""
+        return amount * self.prices.get(round_, PPM) // PPM
 
     def on_games(self, ref: ClaimRef, change: int) -> None:
         """A game was opened (1) or ended (-1) on a claim."""

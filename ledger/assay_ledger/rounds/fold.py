@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.protocol.economics.limits import PPM
 from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.ids import Node
 from assay.protocol.types import Digest
@@ -44,6 +45,8 @@ def _fold_rounds(state: RunState, event: Event, now: int, transaction: bytes) ->
             books.tenures.on_released(event)
         case commitments.RoundBegan():
             books.commitments.on_round(event, books.generations.on_round(event.round, event.parent))
+            if books.price_ppm != PPM:
+                books.prices[event.round] = books.price_ppm
         case commitments.WorkCommitted():
             digest = books.commitments.on_committed(event)
             work = WorkRecord(event.round, event.seat, event.tenure, digest, event.work, event.late, now, transaction)

@@ -7,7 +7,7 @@ from typing import Any
 from assay.amounts import TEST_MONEY
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address
-from assay_ledger.bindings import bounties, escrow, grants, payments
+from assay_ledger.bindings import bounties, escrow, governor, grants, payments
 from assay_ledger.chain.client import Head
 from assay_ledger.rounds.facts import BeaconTimes, RunFacts
 from assay_ledger.rounds.fold import fold
@@ -23,6 +23,7 @@ MONEY = {
     "Payments": payments.PaymentsContract.EVENTS,
     "Bounties": bounties.BountiesContract.EVENTS,
     "Grants": grants.GrantsContract.EVENTS,
+    "RunGovernor": governor.RunGovernorContract.EVENTS,
 }
 FOLLOWED = {**KINDS, **MONEY}
 
