@@ -152,7 +152,9 @@ class _Sending:
         self.mined: dict[int, bytes] = {}
         """By nonce, what the blocks that were asked hold of this account."""
         self.block = 0
-        self.latest = 0
+        self.latest = self.counted = 0
+        """What was counted at the most, and at the newest look: less where a reorganization took something back, or
+        where a node that answers is behind."""
         self.progress_at = 0
 
     def run(self, seconds: float, pace: PollPace) -> list[Result]:
@@ -172,7 +174,7 @@ class _Sending:
     def place(self, todo: Sequence[int]) -> None:
         """Gives every call a nonce: its own if it is in flight, else that of what matters no more, else a new one."""
         nonces = self.nonces
-        self.latest = nonces.count("latest")
+        self.latest = self.counted = nonces.count("latest")
         pending = nonces.count("pending")
         market = nonces.market()
         for nonce, slot in nonces.slots.items():
@@ -248,12 +250,13 @@ class _Sending:
     def collect(self) -> list[int]:
         """Takes what was mined; returns calls whose nonce went to something else."""
         nonces, again = self.nonces, []
-        latest = nonces.count("latest")
+        self.counted = latest = nonces.count("latest")
         if latest > self.latest:
             self.latest, self.progress_at = latest, self.block
         is_asked = False
         for k, nonce in sorted(self.places.items()):
             if nonce >= latest:
+                self.uncount(nonce)
                 continue
             found = nonces.receipt(nonces.slots[nonce])
             if found is None:
@@ -269,6 +272,13 @@ class _Sending:
             self.results[k] = receipt if receipt["status"] == 1 else nonces.why(self.calls[k], receipt)
         nonces.settle(min([latest, *self.places.values()]))
         return again
+
+    def uncount(self, nonce: int) -> None:
+        """What is said of a nonce that is not counted, or no more, does not hold: it may be used by another block."""
+        self.mined.pop(nonce, None)
+        slot = self.nonces.slots[nonce]
+        if slot.missed_at is not None:
+            slot.missed_at = self.block
 
     def ask_block(self, nonce: int) -> bool:
         """Asks the blocks whose a nonce was that has no receipt, if that is due; was it?"""
@@ -316,9 +326,10 @@ class _Sending:
             with suppress(AssayError):
                 nonces.offer(self.latest, nonces.nothing, self.limit, market)
         for nonce, slot in sorted(nonces.slots.items()):
-            if nonce < self.latest or nonce > last:
+            # If it is counted by others, and only this node is behind, what is sent again here is passed already.
+            if nonce < self.counted or nonce > last:
                 continue
-            waits = stuck and nonce == self.latest and nonces.may_raise(slot, market)
+            waits = stuck and nonce == self.counted and nonces.may_raise(slot, market)
             if waits or not slot.offer.is_enough(market):
                 with suppress(AssayError):
                     nonces.offer(nonce, slot.call, self.limit, market)

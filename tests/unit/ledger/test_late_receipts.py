@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
@@ -11,6 +14,7 @@ from assay.protocol.errors import AssayError, RejectedError
 from assay.protocol.types import Address
 from assay_ledger.chain import outbox as outbox_module
 from assay_ledger.chain.client import Chain
+from assay_ledger.chain.nonces import Nonces
 from assay_ledger.chain.outbox import IN_FLIGHT, Outbox, Result
 from assay_ledger.chain.sent import Payload
 from tests.harness.mempool import GWEI, Mempool
@@ -127,6 +131,67 @@ def test_where_no_block_tells_a_missing_receipt_is_given_up(
     pool.on_taken = outrun
     (result,) = box.send([CALL])
     assert not isinstance(result, AssayError) and sent(pool, account) == 2
+
+
+def after(seen: Callable[[], bool], act: Callable[[], object]) -> Callable[[], float]:
+    """A clock; at its first reading after something was seen something is done, once."""
+    done: list[object] = []
+
+    def clock() -> float:
+        if not done and seen():
+            done.append(act())
+        return time.monotonic()
+
+    return clock
+
+
+def test_what_a_reorganization_takes_back_is_sent_again_within_blocks(pool: Mempool, account: LocalAccount) -> None:
+    pool.late_s, before = 1e9, pool.node.rpc("evm_snapshot")
+
+    def take_back() -> None:
+        pool.is_mining = False
+        pool.node.rpc("evm_revert", before)
+        pool.lose_everything()
+        assert sent(pool, account) == 0
+        pool.late_s, pool.is_mining, pool.mines_empty = 0.0, True, True
+
+    clock = after(lambda: pool.asked["eth_getTransactionReceipt"] > 0, take_back)
+    box = Outbox(Chain(pool.url, retry_for_s=0.2), account, receipt_for_s=10, clock=clock)
+    (result,) = box.send([CALL])
+    assert not isinstance(result, AssayError) and result["status"] == 1
+    assert sent(pool, account) == 1 and len({held.nonce for held in pool.taken}) == 1
+
+
+def test_a_nonce_that_others_use_after_a_reorganization_is_theirs(
+    pool: Mempool, account: LocalAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool.late_s, before = 1e9, pool.node.rpc("evm_snapshot")
+    looked: list[int] = []
+    asks = Nonces.mined_with
+
+    def mined_with(nonces: Nonces, nonce: int) -> dict[int, bytes]:
+        looked.append(nonce)
+        return asks(nonces, nonce)
+
+    monkeypatch.setattr(Nonces, "mined_with", mined_with)
+    counts: list[int] = []
+
+    def take_back() -> None:
+        pool.is_mining = False
+        pool.node.rpc("evm_revert", before)
+        pool.lose_everything()
+        counts.append(pool.asked["eth_getTransactionCount"])
+
+    def give_away() -> None:
+        use_nonce(pool, account, Account.create().address)
+        pool.late_s, pool.is_mining = 0.0, True
+
+    first = after(lambda: bool(looked), take_back)
+    second = after(lambda: bool(counts) and pool.asked["eth_getTransactionCount"] > counts[0], give_away)
+    box = Outbox(Chain(pool.url), account, receipt_for_s=15, clock=lambda: (second(), first())[1])
+    (result,) = box.send([CALL])
+    assert not isinstance(result, AssayError) and result["status"] == 1
+    assert sent(pool, account) == 2 and looked == [0, 0]
 
 
 OPENS_ONCE_CALLED = "0x36600957" + "60015f5500" + "5b5f54601257" + "5f5ffd" + "5b00"
