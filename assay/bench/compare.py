@@ -7,6 +7,7 @@ run; methods that no run can have say what is otherwise. A finished training is 
 from __future__ import annotations
 
 import csv
+import io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -37,6 +38,7 @@ from assay.training.programs import carried_update_program, update_program
 from assay.training.robust import MergeKind
 from assay.training.sparse import DECAY
 from assay.training.updates import UpdateWire, zero_update
+from assay_ledger.shared_file import held_alone, replace_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +326,7 @@ def run_jobs(
         if any(row.run == job and row.text == model.digest for row in read_rows(file)):
             continue
         row = train(job, model)
-        _add(row, file)
+        add_row(row, file)
         poisoned = f", {job.poisoned} with {job.poison}" if job.poisoned else ""
         say(
             f"{job.model} {job.method}, {job.merge}, {job.workers} workers{poisoned}, seed {job.seed}: "
@@ -333,20 +335,23 @@ def run_jobs(
         yield row
 
 
-def _add(row: ComparedRow, file: Path) -> None:
-    """A row more; where the file lacks columns, all of it is written again with them."""
+def add_row(row: ComparedRow, file: Path) -> None:
+    """A row more, whoever else adds to the file; where it lacks columns, all of it is written again with them."""
     names = [field.name for field in fields(ComparedRow)]
-    before = file.read_text(encoding="utf-8").split("\n", 1)[0] if file.exists() else ""
-    has_columns = before.strip() == ",".join(names)
-    rows = [row] if has_columns else [*read_rows(file), row]
-    place = file if has_columns else file.with_name(file.name + ".new")
-    with place.open("a" if has_columns else "w", encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, names, lineterminator="\n")
+    # Two that begin at once would else each write again what they had read, without the other's row.
+    with held_alone(file):
+        rows, has_columns = [row], file.read_text(encoding="utf-8").split("\n", 1)[0].strip() == ",".join(names)
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, names, lineterminator="\n")
         if not has_columns:
+            rows = [*read_rows(file), row]
             writer.writeheader()
         writer.writerows(asdict(r) for r in rows)
-    if place != file:
-        place.replace(file)
+        if not has_columns:
+            replace_whole(file, text.getvalue().encode())
+            return
+        with file.open("ab") as out:
+            out.write(text.getvalue().encode())
 
 
 def read_rows(file: Path) -> list[ComparedRow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,10 +12,13 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from assay.bench import compare
 from assay.bench.compare import (
     METHODS,
+    ComparedRow,
     ComparedRun,
     Training,
+    add_row,
     read_rows,
     run_jobs,
     setting_of,
@@ -156,6 +160,28 @@ def test_files_of_former_versions_are_read_and_added_to(model: PresetModel, tmp_
     (first,) = read_rows(file)
     assert first.run == ComparedRun("int8", "tiny", 2, 1, 20, 10) and first.rule_share is None
     assert first.peak_bytes_per_parameter == 1.1 and first.fooled == 0.0
+
+
+def test_two_that_add_columns_to_a_file_at_once_lose_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "merges.csv"
+    file.write_bytes((ROOT / "docs" / "merges.csv").read_bytes())
+    before = read_rows(file)
+    ours, theirs = (replace(before[0], seed=seed) for seed in (8001, 8002))
+    other = threading.Thread(target=add_row, args=(theirs, file))
+
+    def read(place: Path) -> list[ComparedRow]:
+        """As it is read before it is written again; meanwhile another process adds its row, or waits."""
+        rows = read_rows(place)
+        if threading.current_thread() is not other:
+            other.start()
+            other.join(timeout=0.3)
+        return rows
+
+    monkeypatch.setattr(compare, "read_rows", read)
+    add_row(ours, file)
+    other.join()
+    assert read_rows(file) == [*before, ours, theirs]
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
 def test_the_command_gives_a_row_for_each_method(tmp_path: Path) -> None:
