@@ -89,8 +89,9 @@ def work_dispute(w: PlayedWorld, kind: ClaimKind, is_lie: bool, by_accuser: bool
     return _open(w, ref, who, people[LIAR], claimed, known, lock, by_accuser)
 
 
-def merge_dispute(w: PlayedWorld, is_lie: bool, by_accuser: bool) -> PlayedDispute:
-    """A game on an opened root, by somebody who trains or by a third party."""
+def opened_root(w: PlayedWorld, is_lie: bool) -> tuple[list[Address], ClaimRef, ReferenceTrace, ReferenceTrace]:
+    """Who trains, the claim of a root that one of them opened, the run that it claims, and another one: the true one
+    where it is a lie."""
     people = began(w)
     w.hold_all(people)
     state = w.merge_state()
@@ -105,9 +106,15 @@ def merge_dispute(w: PlayedWorld, is_lie: bool, by_accuser: bool) -> PlayedDispu
     w.prepare_merge()
     claimed = opened[people[LIAR]]
     ref = ClaimRef(ClaimKind.OUTER, Round(0), LIAR, 0, NO_ADDRESS, claimed.state_root(1))
+    return people, ref, claimed, true if is_lie else false
+
+
+def merge_dispute(w: PlayedWorld, is_lie: bool, by_accuser: bool) -> PlayedDispute:
+    """A game on an opened root, by somebody who trains or by a third party."""
+    people, ref, claimed, known = opened_root(w, is_lie)
     who = people[0] if by_accuser else w.add_person(100 * ETHER)
     lock = tenure_lock(w.tenures[people[LIAR]])
-    return _open(w, ref, who, people[LIAR], claimed, true if is_lie else false, lock, by_accuser)
+    return _open(w, ref, who, people[LIAR], claimed, known, lock, by_accuser)
 
 
 def finding_dispute(w: PlayedWorld, is_lie: bool, by_accuser: bool, part: int) -> PlayedDispute:
