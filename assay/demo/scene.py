@@ -49,7 +49,7 @@ STUCK_AFTER_S: Final = 1.5 * STRANGER_LIMIT_S
 """Nothing on chain and no actor busy for so long: something is wrong, and waiting longer will not fix it."""
 
 ACTOR_GRACE_S: Final = 2.0
-"""An actor that is told to end finishes what it sends; whatever takes longer is safe to kill."""
+"""An actor that is told to end, and whose folder is kept, finishes what it sends; what takes longer is safe to kill."""
 
 
 OTHERS: Final = ("reader", "gateway", "liar")
@@ -177,7 +177,11 @@ def open_node(folder: Path | None, talk: Callable[[str], None] | None) -> Iterat
             try:
                 yield node, DemoStage(place, node.url, talk), processes
             finally:
-                stop(list(processes.values()), grace_s=ACTOR_GRACE_S)
+                if scratch is None:
+                    stop(list(processes.values()), grace_s=ACTOR_GRACE_S)
+                else:
+                    # Nobody reads what vanishes: no actor need end its start, nor the node write its state.
+                    stop([*processes.values(), node.process], grace_s=0.0)
     finally:
         if scratch is not None:
             scratch.remove()

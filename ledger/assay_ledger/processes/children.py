@@ -83,8 +83,11 @@ def stop(children: Sequence[subprocess.Popen[bytes]], grace_s: float = GRACE_S) 
             while child.poll() is None and not timer.is_set():
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(timeout=0.05)
+        # All at once: one that has much memory to give back holds up no other's end.
+        for child in children:
             if child.poll() is None:
                 child.kill()
+        for child in children:
             child.wait()
             if child.stdout is not None:
                 child.stdout.close()

@@ -151,6 +151,16 @@ def test_what_nobody_foresaw_is_a_document_and_a_traceback(
     assert (error["code"], error["exit_code"]) == ("Unforeseen", 1) and "nobody's fault" in error["message"]
 
 
+def test_a_process_that_ends_does_not_look_through_all_that_it_holds() -> None:
+    code = (
+        "import atexit, gc, sys\nfrom assay.cli.main import main\n"
+        "atexit.register(lambda: print('frozen:', gc.get_freeze_count() > 0))\n"
+        "sys.argv = ['assay', '--version']\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.endswith("frozen: True\n"), done.stderr
+
+
 def test_a_question_that_nobody_answers_is_cancelled(tmp_path: Path) -> None:
     # A key needs a password; whoever ends the input at a terminal has said no.
     here, there = pty.openpty()

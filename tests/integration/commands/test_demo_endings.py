@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,8 +14,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from assay.cli.endings import INTERRUPTED
+from assay.demo import scene
+from assay.demo.scene import open_node
 from assay.engine.runtime.executor import how_programs_run
 from assay.protocol.errors import ExitCode
+from assay_ledger.processes.children import spawn
 from tests.harness.demo.demos import END_LIMIT_S, Demo, running, wait_for_nothing
 
 
@@ -43,6 +47,40 @@ def test_two_demos_at_once_from_different_folders_both_end_well_and_leave_nothin
         assert len({document["rpc_url"] for document in documents}) == len({d["store"] for d in documents}) == 2
         assert [wait_for_nothing(place) for place in places] == [[], []]
         assert [list(home.iterdir()) for home in homes] == [[], []]
+
+
+ACTOR = """
+import pathlib, signal, sys, time
+def end(*_):
+    if sys.argv[1] == "slow":
+        time.sleep(600)
+    pathlib.Path(sys.argv[2]).write_text("ended")
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+print("here", flush=True)
+time.sleep(600)
+"""
+"""A process that is slow to end, or quick."""
+
+
+def ending(folder: Path | None, how: str, said: Path) -> float:
+    """Seconds that a stage takes to end with its node and such a process."""
+    with open_node(folder, None) as (node, _, processes):
+        processes["actor"] = child = spawn([sys.executable, "-c", ACTOR, how, said], pipe_stdout=True)
+        assert child.stdout is not None and child.stdout.readline() == b"here\n"
+        begin = time.monotonic()
+    assert child.poll() is not None and not node.is_running
+    return time.monotonic() - begin
+
+
+def test_what_vanishes_ends_at_once_and_what_is_kept_has_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scene, "ACTOR_GRACE_S", 20.0)
+    said = tmp_path / "said"
+    assert ending(None, "slow", said) < 10.0, "it waits for whoever is slow to end"
+    ending(tmp_path / "kept", "quick", said)
+    assert said.read_text() == "ended"
 
 
 def interrupt(demo: Demo, how: str) -> None:
