@@ -20,10 +20,14 @@ import torch
 import torch.distributed as dist
 from torch.distributed.rendezvous import rendezvous
 
+from assay.engine.runtime import devices
+from assay.engine.runtime.devices import Device
+from assay.engine.runtime.executor import KernelVariant, usual_variant
 from assay.engine.runtime.parallel.executor import ParallelExecutor
 from assay.engine.runtime.parallel.group import Distributed, RankGroup
 from assay.engine.runtime.parallel.layout import Division, micro_batch_sums
 from assay.engine.runtime.parallel.witness import with_witness
+from assay.engine.runtime.triton import backend as triton_backend
 from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, passed_on
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.program import Program
@@ -34,6 +38,7 @@ from assay.protocol.types import Digest
 from assay.training.rounds import TorchCompute
 
 LEADER: Final = 0
+NCCL, GLOO = "nccl", "gloo"
 
 PATIENCE: Final = timedelta(days=365)
 """How long a rank waits for the next work: rounds end when the chain says so. A rank that dies is noticed at once."""
@@ -200,26 +205,44 @@ def serve(ranks: Ranks) -> int:
 
 
 def join(backend: str | None = None) -> Ranks:
-    """This process as a rank of torchrun's. backend: Gloo, or NCCL where there is a GPU for each rank of this machine.
+    """This process as a rank of torchrun's. backend: of the exchanges; `usual_backend`, if it is that of all ranks.
 
     Raises:
         RanksLost: the others cannot be reached.
+        ConfigError: NoDevice, a GPU is asked for and not usable.
     """
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    has_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= local and dist.is_nccl_available()
-    chosen = backend or ("nccl" if has_gpus else "gloo")
-    if chosen == "nccl":
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    wanted = backend or usual_backend(local)
     try:
         store, rank, size = next(rendezvous("env://"))
         if local == size:
             # torchrun keeps one store: ranks that it starts again would find the addresses of those that died.
             attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
             store = dist.PrefixStore(f"attempt_{attempt}", store)  # type: ignore[attr-defined]
-        dist.init_process_group(chosen, store=store, rank=rank, world_size=size)
+        dist.init_process_group(agreed(store, rank, size, wanted), store=store, rank=rank, world_size=size)
         return Ranks(Distributed(), Channel())
     except (RuntimeError, ValueError) as error:
         raise RanksLost(f"The other ranks cannot be reached ({_first_line(error)}).") from error
+
+
+def usual_backend(local: int) -> str:
+    """NCCL where programs run on GPUs and each of this machine's ranks has one, which becomes this rank's; else Gloo.
+
+    local: ranks on this machine. Raises ConfigError (NoDevice).
+    """
+    asked = devices.asked()
+    is_left_out = asked is Device.CPU or (asked is Device.AUTO and not triton_backend.SEEN_ON_A_GPU)
+    if is_left_out or not torch.cuda.is_available() or torch.cuda.device_count() < local:
+        return GLOO
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))  # before anything is tried on it
+    is_there = usual_variant() is KernelVariant.TRITON and not triton_backend.is_interpreted()
+    return NCCL if is_there and dist.is_nccl_available() else GLOO
+
+
+def agreed(store: dist.Store, rank: int, size: int, wanted: str) -> str:  # type: ignore[name-defined]
+    """What all ranks exchange by: NCCL where every one of them wants it. One that has no GPU would wait for ever."""
+    store.set(f"wants_{rank}", wanted)
+    return NCCL if all(store.get(f"wants_{other}") == NCCL.encode() for other in range(size)) else GLOO
 
 
 def ignore_signals() -> None:

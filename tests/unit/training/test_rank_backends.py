@@ -1,0 +1,73 @@
+"""By what ranks exchange: NCCL where all of them compute on GPUs of their own, and Gloo everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from assay.engine.runtime import devices, executor
+from assay.engine.runtime.devices import Device
+from assay.engine.runtime.triton import backend
+from assay.protocol.errors import ConfigError
+from assay.training.ranked_compute import GLOO, NCCL, agreed, usual_backend
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """A machine with two GPUs that give the right bits; which of them this rank has taken."""
+    found: list[int] = []
+    monkeypatch.setenv(backend.INTERPRETER, "0")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", found.append)
+    monkeypatch.setattr(dist, "is_nccl_available", lambda: True)
+    monkeypatch.setattr(executor, "_wrong_by_triton", lambda: "" if found else "another's GPU was tried")
+    backend.absence.cache_clear()
+    yield found
+    monkeypatch.undo()
+    backend.absence.cache_clear()
+
+
+def test_ranks_exchange_over_nccl_where_programs_run_on_gpus(taken: list[int]) -> None:
+    """Each takes its own before anything is tried on one."""
+    devices.ask_for(Device.CUDA)
+    assert (usual_backend(2), taken) == (NCCL, [1])
+
+
+@pytest.mark.parametrize("device", [Device.AUTO, Device.CPU])
+def test_a_gpu_that_no_program_runs_on_is_not_touched(device: Device, taken: list[int]) -> None:
+    """Left open programs run on the CPU until kernels were seen on a GPU; exchanges would go there and back."""
+    devices.ask_for(device)
+    assert (usual_backend(2), taken) == (GLOO, [])
+
+
+def test_left_open_gpus_are_taken_once_their_kernels_were_seen(
+    taken: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "SEEN_ON_A_GPU", True)
+    assert (usual_backend(2), taken) == (NCCL, [1])
+
+
+def test_more_ranks_than_gpus_exchange_over_gloo(taken: list[int]) -> None:
+    devices.ask_for(Device.CUDA)
+    assert (usual_backend(3), taken) == (GLOO, [])
+
+
+def test_a_rank_whose_gpu_is_wrong_says_so(taken: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "_wrong_by_triton", lambda: "Triton's kernels (a card) fail their self-test: SUM")
+    devices.ask_for(Device.CUDA)
+    with pytest.raises(ConfigError, match="self-test: SUM"):
+        usual_backend(2)
+
+
+@pytest.mark.parametrize(("wanted", "found"), [((NCCL, NCCL, NCCL), NCCL), ((NCCL, GLOO, NCCL), GLOO)], ids=str)
+def test_all_ranks_exchange_alike_also_where_one_machine_has_no_gpu(wanted: tuple[str, ...], found: str) -> None:
+    store = dist.HashStore()
+    with ThreadPoolExecutor(3) as pool:
+        ends = list(pool.map(lambda rank: agreed(store, rank, 3, wanted[rank]), range(3)))
+    assert ends == [found] * 3
