@@ -6,7 +6,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -285,6 +284,7 @@ def _act(
         kind = load()
         bring(run, keys, folder)
         from assay.engine.runtime.executor import how_programs_run
+        from assay.engine.runtime.memory_bound import bounded_here
 
         talk.print(how_programs_run(), markup=False, soft_wrap=True)
         talk.print(f"what is drawn comes from {WORDS[beacon_name(run.charter.beacon)]}", markup=False)
@@ -311,14 +311,6 @@ def _act(
         print_json(left)
     if is_interrupted:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
-
-
-def bounded_here() -> AbstractContextManager[object]:
-    """Bounds the memory of this process while it runs strangers' programs, on a CPU. See `bounded_memory`."""
-    from assay.engine.runtime.executor import KernelVariant, usual_variant
-    from assay.engine.runtime.memory_bound import bounded_memory
-
-    return nullcontext() if usual_variant() is KernelVariant.TRITON else bounded_memory()
 
 
 def default_data_dir(role: str, name: str) -> Path:

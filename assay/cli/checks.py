@@ -78,6 +78,9 @@ def _finding(name: str, check: Callable[[], str]) -> Finding:
         return Finding(name, CheckState.SKIPPED, str(skip))
     except AssayError as error:
         return Finding(name, CheckState.BROKEN, error.message, error.remedy)
+    except Exception as error:  # of a driver, a library or a tool that nobody has met: the other checks are made
+        words = (str(error).strip().splitlines() or ["no more is said"])[0]
+        return Finding(name, CheckState.BROKEN, f"{type(error).__name__}: {words}", "Report it with `assay doctor`.")
 
 
 # --- the machine

@@ -10,7 +10,7 @@ from eth_utils.address import to_checksum_address
 
 from assay.amounts import COIN, SHARES
 from assay.cli.common import address_named, archive_of, open_blobs, open_round_run, print_json
-from assay.cli.options import STORED_RUN, JsonOption, with_settings
+from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import moved, progress
 from assay.cli.seeing import sight
 from assay.cli.sponsors import unknown_sponsor
@@ -46,6 +46,7 @@ def can_join(
     measure: Annotated[
         bool, typer.Option(help="Run some of the run's real work here, with --store: about 10 s, nothing is sent.")
     ] = True,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Whether an address can take part, with every reason why not and what it would take."""

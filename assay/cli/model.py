@@ -161,7 +161,7 @@ def capture_report(
 
 @app.command("losses", epilog='Example: assay model losses --json  ->  [{"generation": 0, "loss": 0.69, ...}, ...]')
 @with_settings(*STORED_RUN)
-def losses(settings: Settings, as_json: JsonOption = False) -> None:
+def losses(settings: Settings, _device: DeviceOption = None, as_json: JsonOption = False) -> None:
     """The loss on held-out data of every generation that stands: of a preset's text, or a recipe's `validation`."""
     from assay.cli.weights import standing_generations
     from assay.explorer.losses import evaluation

@@ -12,7 +12,7 @@ import typer
 
 from assay.cli.bonding import gates_of
 from assay.cli.common import configure_log, never_waiting, open_blobs, open_round_run, print_json, talk
-from assay.cli.options import EVENTS, SHOWN, STORED_RUN, JsonOption, with_settings
+from assay.cli.options import EVENTS, SHOWN, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.protocol.errors import ExitCode, UsageError
 from assay.settings import Settings
 
@@ -56,6 +56,7 @@ def start(
         list[str] | None,
         typer.Option("--gateway", metavar="URL", help="A gateway whose price is shown; may be said again."),
     ] = None,
+    _device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve the explorer until Ctrl-C; with --config keep all roles of a file running, until SIGTERM stops them.

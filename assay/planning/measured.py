@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from assay.engine.runtime import footprint
 from assay.engine.runtime.executor import usable_natives
-from assay.engine.runtime.memory_bound import bounded_memory, free_memory
+from assay.engine.runtime.memory_bound import bounded_here, free_memory
 from assay.planning.outlook import outlook_of_run
 from assay.protocol.arithmetic import f32
 from assay.protocol.arithmetic.words import to_bytes
@@ -120,7 +120,7 @@ def measure(
     say: Callable[[str], None] = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> MachineVerdict:
-    """Runs a run's own programs on this machine, with its memory bounded, and reads its store and its node.
+    """Runs a run's own programs on this machine, with its memory bounded on a CPU, and reads its store and its node.
 
     folder: where an actor would keep its copies; needs not exist. Takes STEPS_S, what a step and a merge take, and the
     download of data and parameters. Raises UserError (ProgramTooLarge), MemoryExceeded, UnavailableError.
@@ -133,7 +133,7 @@ def measure(
     waits = [_timed(clock, chain.head)[1] for _ in range(5)]
     lists = archive.start(Round(0), Seat(0), parameters)
     needed = max(_peak(program) for program in _programs(archive))
-    with bounded_memory():
+    with bounded_here():
         compute = TorchCompute()
         say("runs real steps of the run's program")
         _, build = _timed(clock, lambda: compute.run(archive.step, lists, 1))

@@ -149,6 +149,7 @@ def arguments_of(entry: RoleEntry) -> list[str]:
     if entry.role == "explorer":
         shown = [] if entry.bonds is None else ["--bonds", entry.bonds]
         shown += [word for url in entry.gateways for word in ("--gateway", url)]
+        shown += [] if entry.device is None else ["--device", entry.device]
         return ["service", "start", "--host", entry.host, "--port", str(entry.port), *shown]
     words = [entry.role, "start"]
     for name in ("deposit", "tickets", "device"):

@@ -3,7 +3,7 @@
 Estimates of programs (`footprint`) come first and refuse what cannot fit; an estimate may be wrong, and a machine has
 other guests. Without a bound the system then ends whichever process it likes, without a word, and its stake with it.
 Here an allocation fails instead, and what asked for it is named. Where programs run on a GPU there is no bound: its
-driver maps more than it uses.
+driver maps more than it uses; nor where the system does not say what a process has (macOS).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import errno
 import resource
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from assay.engine.runtime import footprint
@@ -24,6 +24,9 @@ _BESIDE = 512 << 20
 RENEWED_S = 5.0
 """Between two looks at what the machine has free."""
 
+_ACCOUNT = Path("/proc/meminfo")
+"""Linux's account of its memory; other systems have none there."""
+
 _OF_TORCH = "can't allocate memory", "not enough memory"
 """How stock torch says it, in a RuntimeError."""
 
@@ -32,6 +35,13 @@ class MemoryExceeded(ConfigError):
     """A program took more memory than it was estimated to take, and than this process may have."""
 
     remedy = "Use a machine with more memory, or end what else runs on it; raise ASSAY_MEMORY if it is set."
+
+
+def bounded_here() -> AbstractContextManager[object]:
+    """Bounds the memory of this process while it runs strangers' programs, on a CPU. See `bounded_memory`."""
+    from assay.engine.runtime.executor import KernelVariant, usual_variant
+
+    return nullcontext() if usual_variant() is KernelVariant.TRITON else bounded_memory()
 
 
 @contextmanager
@@ -46,6 +56,9 @@ def bounded_memory(most: int | None = None, renewed_s: float = RENEWED_S) -> Ite
         MemoryExceeded: an allocation failed in this process.
         UserError: BadMemoryLimit.
     """
+    if most is None and not _ACCOUNT.exists():
+        yield footprint.limit()
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
 
     def bind(wanted: int) -> int:
@@ -92,6 +105,8 @@ def _usual(ceiling: int) -> int:
 
 def free_memory() -> int:
     """Bytes that a program may take here now, by the machine's own account and by ASSAY_MEMORY."""
+    if not _ACCOUNT.exists():
+        return footprint.limit()
     return min(footprint.limit(), _table("/proc/meminfo")["MemAvailable"])
 
 

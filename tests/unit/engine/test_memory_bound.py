@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assay.engine.runtime import memory_bound
-from assay.engine.runtime.memory_bound import MemoryExceeded, bounded_memory, free_memory
+from assay.engine.runtime import devices, executor, memory_bound
+from assay.engine.runtime.devices import Device
+from assay.engine.runtime.memory_bound import MemoryExceeded, bounded_here, bounded_memory, free_memory
 from assay.protocol.errors import ExitCode
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -81,3 +82,27 @@ def test_an_actor_that_starts_beside_others_may_have_what_they_give_back(monkeyp
         while resource.getrlimit(resource.RLIMIT_DATA)[0] < first + (1 << 29):
             assert time.monotonic() < until, "the bound did not follow"
             time.sleep(0.05)
+
+
+def test_a_system_without_an_account_of_its_memory_sets_no_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """macOS has none: an actor there must not end with a traceback as it starts."""
+    monkeypatch.setattr(memory_bound, "_ACCOUNT", tmp_path / "meminfo")
+    monkeypatch.setattr(memory_bound, "_table", lambda path: pytest.fail(f"{path} is not there"))
+    monkeypatch.setenv("ASSAY_MEMORY", "3GiB")
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with bounded_memory() as bound:
+        assert (bound, free_memory()) == (3 << 30, 3 << 30)
+        assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_whoever_computes_on_a_gpu_is_bound_by_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its driver maps more than it uses, as an actor and as who asks whether it can be one."""
+    monkeypatch.setattr(executor, "_wrong_by_triton", lambda: "")
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with bounded_here():
+        assert resource.getrlimit(resource.RLIMIT_DATA) != before
+    devices.ask_for(Device.CUDA)  # the interpreter's
+    with bounded_here():
+        assert resource.getrlimit(resource.RLIMIT_DATA) == before

@@ -66,7 +66,9 @@ def test_settings_go_by_the_environment_and_no_secret_by_arguments(tmp_path: Pat
     assert arguments_of(solver) == ["solver", "start", "--deposit", "120"]
     bonds = "0x" + "b0".rjust(40, "0")
     words = ["service", "start", "--host", "127.0.0.1", "--port", "0", "--bonds", bonds]
-    assert arguments_of(explorer) == [*words, "--gateway", "http://one:8000", "--gateway", "https://two"]
+    words += ["--gateway", "http://one:8000", "--gateway", "https://two"]
+    assert arguments_of(explorer) == words
+    assert arguments_of(explorer.model_copy(update={"device": "cpu"})) == [*words, "--device", "cpu"]
     assert "hunter22" not in str([arguments_of(entry) for entry in file.roles])
 
 
