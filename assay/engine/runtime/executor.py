@@ -23,7 +23,7 @@ from assay.engine.runtime.exact.floats import check_float_environment, check_flo
 from assay.engine.runtime.fused import layout, selftest
 from assay.engine.runtime.fused.plan import FusedPlan, own_memory
 from assay.engine.runtime.native import library
-from assay.engine.runtime.node_kernels import KernelsByNode
+from assay.engine.runtime.node_kernels import KernelsByNode, exponents_of
 from assay.engine.runtime.products import native_dot
 from assay.engine.runtime.products.freivalds import ProductWatch, products
 from assay.engine.runtime.stock.reduce import Kernel
@@ -38,9 +38,7 @@ from assay.protocol.program.nodes import (
     Const,
     Dot,
     Input,
-    Node,
     Output,
-    Sum,
     reads,
 )
 from assay.protocol.program.program import Program
@@ -175,7 +173,7 @@ class Executor:
                 plan.single(k)
                 if plan is not None and k in plan.compiled and not isinstance(node, Dot)
                 else self.kernels.of(k),
-                _exponents(node),
+                exponents_of(node),
                 node.spec.dims,
                 TORCH[node.spec.dtype],
                 tuple(dead.get(k, ())),
@@ -330,11 +328,14 @@ def usable_triton() -> str:
 @cache
 def _wrong_by_triton() -> str:
     """What Triton's kernels get wrong against stock torch on the CPU."""
-    with torch.device("cpu"):  # whatever device is the caller's default
-        wrong = selftest.failure(
-            lambda program, lists: Executor(program, variant=KernelVariant.STOCK).run(lists),
-            lambda program, lists: Executor(program, variant=KernelVariant.TRITON).run(lists),
-        )
+    try:
+        with torch.device("cpu"):  # whatever device is the caller's default
+            wrong = selftest.failure(
+                lambda program, lists: Executor(program, variant=KernelVariant.STOCK).run(lists),
+                lambda program, lists: Executor(program, variant=KernelVariant.TRITON).run(lists),
+            )
+    except Exception as error:  # a compiler that is missing, a device that it does not know: whatever it is, it is said
+        wrong = backend.in_one_line(error)
     return f"Triton's kernels ({backend.device_name()}) fail their self-test: {wrong}" if wrong else ""
 
 
@@ -387,14 +388,3 @@ def how_programs_run() -> str:
     if natives.products is None:
         return f"{sentence}, products by stock torch: {library.native(native_dot.UNIT).reason}."
     return f"{sentence}."
-
-
-def _exponents(node: Node) -> tuple[int, ...]:
-    """The nodes whose values a fast kernel takes for the exponents of the rows it quantizes."""
-    match node:
-        case Dot():
-            return node.exponent_a.node, node.exponent_b.node
-        case Sum():
-            return (node.exponent.node,)
-        case _:
-            return ()

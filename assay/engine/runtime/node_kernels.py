@@ -143,3 +143,14 @@ class KernelsByNode:
                 return gather.gather(self._program, node)
             case Random():
                 return gather.random(node)
+
+
+def exponents_of(node: Node) -> tuple[int, ...]:
+    """The nodes whose values a fast kernel takes for the exponents of the rows it quantizes."""
+    match node:
+        case Dot():
+            return node.exponent_a.node, node.exponent_b.node
+        case Sum():
+            return (node.exponent.node,)
+        case _:
+            return ()

@@ -9,7 +9,8 @@ import torch
 import typer
 from typer.testing import CliRunner
 
-from assay.cli import actors, bench, bench_dispute, conformance, demo, dispute, model, posting, program
+from assay.cli import actors, bench, bench_dispute, conformance, demo, dispute, model, posting, program, run, service
+from assay.cli.checks import CheckState, _finding, _gpu
 from assay.cli.options import DeviceOption
 from assay.engine.runtime import devices, executor
 from assay.engine.runtime.devices import Device
@@ -106,6 +107,35 @@ def test_the_self_test_of_kernels_that_are_wrong_names_what_is(monkeypatch: pyte
         executor._wrong_by_triton.cache_clear()
 
 
+def test_a_self_test_that_cannot_run_is_said_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton compiles what launches its kernels by a C compiler: a machine with a GPU may have none."""
+
+    def fails(*_: object) -> str:
+        raise RuntimeError("Failed to find C compiler. Please specify via CC environment variable.\nmore of it")
+
+    monkeypatch.setattr(executor.selftest, "failure", fails)
+    executor._wrong_by_triton.cache_clear()
+    try:
+        devices.ask_for(Device.CUDA)
+        words = "Triton's kernels (interpreted) fail their self-test: RuntimeError: Failed to find C compiler. "
+        assert refusal() == f"Programs cannot run on a GPU here: {words}Please specify via CC environment variable.."
+        assert _finding("gpu", _gpu).state is CheckState.BROKEN
+    finally:
+        executor._wrong_by_triton.cache_clear()
+        devices.ask_for(Device.AUTO)
+
+
+def test_a_check_of_the_doctors_that_fails_itself_is_a_finding() -> None:
+    def fails() -> str:
+        raise OSError("libcuda.so.1: cannot open shared object file\nand more")
+
+    found = _finding("gpu", fails)
+    assert (found.state, found.found) == (
+        CheckState.BROKEN,
+        "OSError: libcuda.so.1: cannot open shared object file",
+    )
+
+
 def broken(lists: list[list[torch.Tensor]]) -> list[list[torch.Tensor]]:
     return [[t ^ 1 if t.dtype is torch.int32 else t for t in part] for part in lists]
 
@@ -132,6 +162,7 @@ def test_every_command_that_computes_takes_a_device() -> None:
         app.command(command.__name__)(command)
     nouns = {"solver": actors.solver, "verifier": actors.verifier, "whistleblower": actors.whistleblower}
     nouns |= {"bench": bench.app, "dispute": dispute.app, "model": model.app, "program": program.app}
+    nouns |= {"run": run.app, "service": service.app}
     for name, noun in nouns.items():
         app.add_typer(noun, name=name)
     takes = set()
@@ -142,6 +173,8 @@ def test_every_command_that_computes_takes_a_device() -> None:
     actors_ = {f"{role} start" for role in ("solver", "verifier", "whistleblower")}
     benches = {f"bench {verb}" for verb in ("step", "quality", "moments", "multiplier", "ulp", "witness")}
     others = {"demo", "conformance", "post", "dispute watch", "model pull", "program check", "program capture"}
+    # What a sponsor or an onlooker computes, and what says whether a machine is fast enough for a role.
+    others |= {"model losses", "service start", "run can-join", "model replay", "model scores"}
     assert takes >= actors_ | benches | others
 
 

@@ -106,6 +106,36 @@ def test_a_carrier_that_fails_is_refused_and_the_next_one_gives_the_same_bits(mo
     assert names == ["; ".join([name, *reasons[:k]]) for k, name in enumerate(taken)]
 
 
+def test_a_carrier_whose_kernel_cannot_be_made_for_a_device_is_refused_by_name(monkeypatch: pytest.MonkeyPatch):
+    """An old GPU multiplies no integers, another has less memory to share: compilers raise errors of many kinds."""
+    builder = ProgramBuilder([[TensorSpec(DType.F32, (5, 40)), TensorSpec(DType.F32, (6, 40))]])
+    program = builder.build([[builder.matmul(builder.input(0, 0), builder.input(0, 1))]])
+    inputs, honest = [[torch.randn(5, 40), torch.randn(6, 40)]], backend.launch
+
+    def none_of_i8(kernel, grid, *arguments, **constants):
+        if constants.get("CARRIER") == Carrier.I8:
+            raise NotImplementedError("unsupported MMA version\nwith a long text")
+        honest(kernel, grid, *arguments, **constants)
+
+    failure.cache_clear()
+    monkeypatch.setattr(backend, "launch", none_of_i8)
+    try:
+        ours = Executor(program, variant=KernelVariant.TRITON)
+        (name,) = ours.product_variants.values()
+        assert name == "f16x4; i8x4 does not run (NotImplementedError: unsupported MMA version)"
+        assert state_root(ours.run(inputs)) == state_root(by(KernelVariant.STOCK, program, inputs))
+        failure.cache_clear()
+        monkeypatch.setattr(backend, "launch", out_of_memory)
+        with pytest.raises(torch.OutOfMemoryError):
+            Executor(program, variant=KernelVariant.TRITON)
+    finally:
+        failure.cache_clear()
+
+
+def out_of_memory(*_, **__):
+    raise torch.OutOfMemoryError("others hold it")
+
+
 @pytest.mark.parametrize("most_splits", [0, 2], ids=["packed", "split"])
 def test_products_of_odd_exponents_batches_and_views_have_the_bits_of_stock_torch(
     most_splits: int, monkeypatch: pytest.MonkeyPatch

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
+from threading import local
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from assay.engine.runtime.triton import backend
-from assay.protocol.errors import InvariantError
+from assay.protocol.errors import ConfigError, InvariantError
 
 
 class Memory(Protocol):
@@ -26,23 +27,30 @@ class Memory(Protocol):
         """Memory of any content for a tensor of these dims."""
 
 
-_in_force: list[Memory] = []
+class _InForce(local):
+    """A thread's own: executors of other threads ask at the same time, each for the memory of its run."""
+
+    def __init__(self) -> None:
+        self.memories: list[Memory] = []
+
+
+_in_force = _InForce()
 
 
 @contextmanager
 def within(memory: Memory) -> Iterator[None]:
-    """Kernels have their memory from here."""
-    _in_force.append(memory)
+    """Kernels of this thread have their memory from here."""
+    _in_force.memories.append(memory)
     try:
         yield
     finally:
-        _in_force.pop()
+        _in_force.memories.pop()
 
 
 def take(dims: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Memory for a value, or for what a kernel keeps on the way: the run's, or its own where there is no plan."""
-    if _in_force:
-        return _in_force[-1].take(tuple(dims), dtype)
+    if memories := _in_force.memories:
+        return memories[-1].take(tuple(dims), dtype)
     return torch.empty(tuple(dims), dtype=dtype, device=backend.device())
 
 
@@ -77,8 +85,15 @@ class Arena:
     """Memory of one run after another: the places of all requests, in their order."""
 
     def __init__(self, size: int) -> None:
-        """size: bytes."""
-        self.whole = torch.empty(size, dtype=torch.uint8, device=backend.device())
+        """size: bytes. Raises ConfigError (MemoryExceeded): the GPU has not so many left."""
+        try:
+            self.whole = torch.empty(size, dtype=torch.uint8, device=backend.device())
+        except torch.OutOfMemoryError as error:
+            raise ConfigError(
+                f"The GPU has no {size / 2**30:,.1f} GiB left for the runs of a program.",
+                code="MemoryExceeded",
+                remedy="End what else runs on it, run by --device cpu, or use a GPU with more memory.",
+            ) from error
         self._places: list[Tensor] = []
         self._next = 0
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from threading import local
 from typing import Any
 
 import torch
@@ -30,13 +31,16 @@ OPTIONS = {"enable_fp_fusion": False}
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A kernel with what it was given: tensors and numbers, the constants that it is made for, its warps and stages."""
+    """A kernel with what it was given: tensors and numbers, the constants that it is made for, its warps and stages;
+    and the sizes of its grid, of which GPUs take 65,535 at most but for the first.
+    """
 
     kernel: Any
     arguments: tuple[Any, ...]
     constants: dict[str, Any]
     warps: int
     stages: int
+    grid: tuple[int, ...] = (1,)
 
 
 @cache
@@ -71,6 +75,11 @@ def interpret_without_gpu() -> None:
         absence.cache_clear()
 
 
+def in_one_line(error: Exception) -> str:
+    """What an error of torch's or Triton's says, of which a user sees no traceback."""
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or ['no more is said'])[0][:200]}"
+
+
 def name() -> str:
     """What this executor is called where several are listed."""
     return f"triton, {'interpreted' if is_interpreted() else 'cuda'}"
@@ -86,6 +95,13 @@ def device() -> torch.device:
     return torch.device("cpu" if absence() or is_interpreted() else "cuda")
 
 
+def memory() -> int | None:
+    """Bytes of the GPU that kernels run on; None where they run in the machine's own memory."""
+    if device().type != "cuda":
+        return None
+    return int(torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory)
+
+
 def compiled_as(warps: int, stages: int) -> dict[str, Any]:
     """What a kernel is compiled with: to the letter the same wherever it is asked for, or it is compiled again."""
     return {"num_warps": warps, "num_stages": stages, **OPTIONS}
@@ -95,8 +111,8 @@ def launch(
     kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int = 4, stages: int = 3, **constants: Any
 ) -> None:
     """Run a kernel over a grid, none of whose sizes is 0. stages: steps of its loops whose loads are under way."""
-    if _seen:
-        _seen[-1].append(Launch(kernel, arguments, constants, warps, stages))
+    if seen := _recording.seen:
+        seen[-1].append(Launch(kernel, arguments, constants, warps, stages, grid))
     elif is_interpreted():
         import numpy as np  # the interpreter's; a machine with a GPU may have none
 
@@ -115,15 +131,22 @@ def launch(
 
 @contextmanager
 def recorded() -> Iterator[list[Launch]]:
-    """Collects the launches within, none of which runs: what a kernel is made for can be compiled without a GPU."""
-    _seen.append([])
+    """Collects this thread's launches within, none of which runs: what they are made for is compiled without a GPU."""
+    _recording.seen.append([])
     try:
-        yield _seen[-1]
+        yield _recording.seen[-1]
     finally:
-        _seen.pop()
+        _recording.seen.pop()
 
 
-_seen: list[list[Launch]] = []
+class _Recording(local):
+    """Where a thread's launches are collected. Another thread runs its own meanwhile: they must not be taken for it."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[Launch]] = []
+
+
+_recording = _Recording()
 
 
 _made: dict[str, Any] = {}

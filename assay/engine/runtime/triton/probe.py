@@ -27,13 +27,20 @@ _ROWS = 4
 def failure(route: Route, pa: int, pb: int) -> str:
     """What a route gets wrong here; empty when it multiplies the extremes exactly, up to the last term of a chunk.
 
-    The interpreter's integers are numpy's: there, few terms show that the kernel is right.
+    A device for which its kernel cannot be made has no such carrier. The interpreter's integers are numpy's: there, few
+    terms show that the kernel is right. Raises OutOfMemoryError, which says nothing of a carrier.
     """
     for terms in (7, 300) if backend.is_interpreted() else (7, route.terms, route.terms + 1):
         for packed in (False, True):
-            with torch.device("cpu"):  # whatever device is the caller's default: integers are compared here
-                if differs(route, pa, pb, terms, packed=packed):
-                    return f"{route.name} adds {terms} products of {pa} by {pb} bits wrongly"
+            try:
+                with torch.device("cpu"):  # whatever device is the caller's default: integers are compared here
+                    is_wrong = differs(route, pa, pb, terms, packed=packed)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as error:  # compilers have many
+                return f"{route.name} does not run ({backend.in_one_line(error)})"
+            if is_wrong:
+                return f"{route.name} adds {terms} products of {pa} by {pb} bits wrongly"
     return ""
 
 

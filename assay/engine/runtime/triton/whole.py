@@ -18,13 +18,17 @@ from assay.engine.runtime.triton import ahead, arena, backend
 from assay.engine.runtime.triton.donation import Plan, plan_of
 from assay.engine.runtime.triton.groups import MapGroups
 from assay.engine.runtime.values.dtypes import TORCH, canonical
-from assay.protocol.errors import InvariantError
+from assay.protocol.errors import InvariantError, UserError
 from assay.protocol.program.nodes import Output
 from assay.protocol.program.program import Program
 
 
 class WholeRuns:
-    """Runs of one program, by one thread at a time: whoever runs several after another holds `turn`."""
+    """Runs of one program, by one thread at a time: whoever runs several after another holds `turn`.
+
+    Raises:
+        UserError: ProgramTooLarge, before anything is allocated: a run does not fit the GPU.
+    """
 
     def __init__(self, program: Program, groups: MapGroups) -> None:
         self._program, self.groups = program, groups
@@ -37,6 +41,15 @@ class WholeRuns:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._runs = 0
         self._ends: list[Tensor] = []
+        most = backend.memory()
+        if most is not None and self.plan.size > most:
+            # The machine's own memory may be larger: an actor that finds this out in a run has staked already.
+            needed, has = self.plan.size / 2**30, most / 2**30
+            raise UserError(
+                f"A run of the program takes {needed:,.1f} GiB of the GPU's memory, which has {has:,.1f} GiB.",
+                code="ProgramTooLarge",
+                remedy="Run it by --device cpu, or on a larger GPU.",
+            )
 
     @cached_property
     def plan(self) -> Plan:
@@ -92,28 +105,35 @@ class WholeRuns:
     def _load(self, slots: Sequence[Tensor]) -> None:
         """Puts X where the kernels read it; what lies there already stays."""
         own = self._arena.whole.untyped_storage().data_ptr()
-        for k, (t, held) in enumerate(zip(slots, self._held, strict=True)):
-            if held is not None and held[0] is t and held[1] == t._version:
-                continue
-            if t.numel() and t.untyped_storage().data_ptr() == own:
+        # All are looked at before any is copied: tensors of one memory have one count of changes.
+        changed = [
+            k
+            for k, (t, held) in enumerate(zip(slots, self._held, strict=True))
+            if held is None or held[0] is not t or held[1] != t._version
+        ]
+        for k in changed:
+            if slots[k].numel() and slots[k].untyped_storage().data_ptr() == own:
                 raise InvariantError(
                     f"Slot {k} was the X of the next run alone, and another run came between.", code="StaleState"
                 )
+        for k in changed:
             # A reader of a bool takes every byte but 0 for true.
-            self._slots[k].copy_(canonical(t) if t.dtype is torch.bool else t)
+            self._slots[k].copy_(canonical(slots[k]) if slots[k].dtype is torch.bool else slots[k])
 
     def _launch(self) -> None:
-        self._runs += 1
-        if self._runs == 2 and not backend.is_interpreted():
-            # By now every kernel has been compiled, and every library has made what it keeps.
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+        if self._runs == 1 and not backend.is_interpreted():
+            # By now every kernel has been compiled, and every library has made what it keeps. Whatever becomes of it:
+            # a run that cannot be captured is launched kernel by kernel from then on.
+            self._runs, graph = 2, torch.cuda.CUDAGraph()
+            # Calls of other threads are none of the graph's: NCCL looks at its events, another executor allocates.
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 self._steps()
             self._graph = graph
         if self._graph is None:
             self._steps()
         else:
             self._graph.replay()
+        self._runs = max(self._runs, 1)  # the first that came to its end
 
     def launches(self) -> Sequence[backend.Launch]:
         """What a run launches, over the places where it will; what it computes without kernels comes of nothing."""
