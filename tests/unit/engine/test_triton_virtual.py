@@ -114,6 +114,28 @@ def test_rows_columns_and_both_sides_of_short_tiles_have_the_bits_of_stock_torch
     assert state_root(ours.run(inputs)) == state_root(Executor(program, variant=KernelVariant.STOCK).run(inputs))
 
 
+def test_one_view_over_other_dims_of_the_same_tile_reads_other_elements():
+    """Two maps of one chain count its elements by dims of their own, and read a tensor by the very same view."""
+    specs = [TensorSpec(DType.F32, (4, rows, 5)) for rows in (12, 14)] + [TensorSpec(DType.F32, (2,))]
+    b, s = ProgramBuilder([specs]), ScalarBuilder([DType.F32, DType.F32])
+    q, k, x = (b.input(0, i) for i in range(3))
+    eq, ek = b.rowexp(q, 1), b.rowexp(k, 1)
+    scores = b.dot(q.unsqueeze(2), k.unsqueeze(1), eq.unsqueeze(2), ek.unsqueeze(1), (4, 12, 14), (5,), 14, 14)
+    total, few = (
+        s.build(s.add(s.operand(0), s.operand(1))),
+        x.unsqueeze(1).unsqueeze(2).unsqueeze(3).expand(2, 2, 6, 14),
+    )
+    one = b.map(total, [scores.split(0, 2, 2), few.pad(2, 0, 6)], (2, 2, 12, 14))
+    other = b.map(total, [scores.split(1, 2, 6), few.pad(0, 0, 2)], (4, 2, 6, 14))
+    assert few.pad(2, 0, 6).window.view == few.pad(0, 0, 2).window.view
+    both = b.map(total, [one.split(2, 2, 6), other.split(0, 2, 2)], (2, 2, 2, 6, 14))
+    program = b.build([[b.sum(both, 1, b.rowexp(both, 1))]])
+    assert len(virtual_nodes(program).spaces) == 4
+    inputs = [[torch.randn(4, 12, 5), torch.randn(4, 14, 5), torch.tensor([3.0, -40.0])]]
+    ours = Executor(program, variant=KernelVariant.TRITON, by_tiles=True)
+    assert state_root(ours.run(inputs)) == state_root(Executor(program, variant=KernelVariant.STOCK).run(inputs))
+
+
 def test_a_reader_that_needs_it_whole_makes_a_node_stored():
     program, _ = readers(is_output=True)
     kept = next(k for k, node in enumerate(program.nodes) if isinstance(node, Map))

@@ -13,6 +13,7 @@ from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import arena, backend, scalar_text
 from assay.engine.runtime.triton.reading import (
     LOADED,
+    NARROW,
     STORED,
     Span,
     constant_text,
@@ -81,7 +82,7 @@ def map_text(
 ) -> str:
     """The kernel of a map, or of a copy through a view where there is no scalar program."""
     span = Span("o", tuple(dims))
-    narrow = all(is_narrow(view, dims) for _, view in reads) and prod(dims) < 1 << 31
+    narrow = all(is_narrow(view, dims) for _, view in reads) and prod(dims) < NARROW
     body = over("o", dims, narrow)
     registers = [f"x{i}" for i in range(len(reads))]
     for i, (element, view) in enumerate(reads):

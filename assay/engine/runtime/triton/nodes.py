@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from assay.engine.runtime.products.dot import groups
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import elementwise, reductions
 from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.probe import failure
 from assay.engine.runtime.triton.products import by_digits, is_better_turned, turned
+from assay.engine.runtime.triton.reading import NARROW
 from assay.engine.runtime.triton.routes import Carrier, Route, route
 from assay.engine.runtime.triton.triangles import Triangles
 from assay.protocol.program.nodes import Dot, Gather, Map, Max, Node, Random, Rank, RowExp, ScatterSum, Sum
@@ -67,7 +70,8 @@ def _dot(
 ) -> tuple[Kernel, str]:
     """By the first carrier that is admitted; else term by term in i64. The name says why others were refused."""
     parts, refused = groups(node), ""
-    if parts is not None and 0 not in node.spec.dims and 0 not in node.red:
+    # Kernels of products count terms in i32.
+    if parts is not None and 0 not in node.spec.dims and 0 < prod(node.red) < NARROW:
         found, refused = admitted(node.precision_a, node.precision_b)
         is_turned = found is not None and is_better_turned(node, parts, found)
         if is_turned:

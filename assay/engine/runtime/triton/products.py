@@ -151,7 +151,7 @@ def by_digits(
     cut = cut or blocks(m, n, batches, held, found, packed=is_packed)
     step = cut.terms
     chunk = 0 if terms <= found.terms else found.terms // step * step
-    grid = -(-m // cut.rows) * -(-n // cut.columns), batches
+    grid = (-(-m // cut.rows) * -(-n // cut.columns) * batches,)
     if is_packed:
         a_planes = Planes(a, (*outer, m, terms), step, found, node.precision_a, found.digits_a)
         b_planes = Planes(b, (*outer, n, terms), step, found, node.precision_b, found.digits_b)
@@ -272,7 +272,7 @@ class Planes:
 
         out = arena.take(self._shape, _PLANE_TYPES[self._route.carrier])
         (br, bk), (z0, z1, rows, terms) = self._block, self._sizes
-        grid = -(-rows // br), -(-self.width // bk), z0 * z1
+        grid = (-(-rows // br) * -(-self.width // bk) * z0 * z1,)
         backend.launch(
             pack, grid, x, e, out, *weighing(check, along=along), z1, rows, terms, self.width, *self._side.strides,
             ALONG=along, BR=br, BK=bk, **self._constants,

@@ -14,8 +14,10 @@ from assay.protocol.arithmetic.words import as_f32
 from assay.protocol.program.views import View
 from assay.protocol.types import DType
 
-NARROW = 1 << 31
-"""Numbers of elements and addresses below this are counted in i32."""
+NARROW = (1 << 31) - (1 << 16)
+"""Numbers of elements and addresses below this are counted in i32: a loop's last step ends by a block at most past it,
+and must not wrap there to where it began.
+"""
 
 
 @dataclass(frozen=True, slots=True)

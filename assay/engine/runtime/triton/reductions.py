@@ -17,7 +17,7 @@ from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend
 from assay.engine.runtime.triton.elementwise import empty, functions, memory, text_of
 from assay.engine.runtime.triton.inlined import NONE, Inlined, computed
-from assay.engine.runtime.triton.reading import Span, is_narrow, load_lines
+from assay.engine.runtime.triton.reading import NARROW, Span, is_narrow, load_lines
 from assay.engine.runtime.values.views import is_inside, sub_view
 from assay.protocol.program.nodes import Dot, Max, Operand, Rank, RowExp, ScatterSum, Sum
 from assay.protocol.program.program import Program
@@ -68,7 +68,7 @@ class _ReductionText:
         self.before: list[str] = []
         self.terms: list[str] = []
         self.after: list[str] = []
-        self.narrow = prod(dims) < 1 << 31 and prod(red) < 1 << 31
+        self.narrow = max(prod(dims), prod(red)) < NARROW
         self._views: list[View] = []
 
     def row(self, name: str, x: Operand) -> None:
@@ -337,7 +337,7 @@ def _scatter(program: Program, node: ScatterSum) -> Kernel:
     inner, red_span, row = Span("i", dims[1:]), Span("r", red), Span("row", dims[:1])
     of_x, of_index = (View(v.offset, v.strides[1:], v.lo[1:], v.hi[1:], v.fill) for v in (node.x.view, node.index.view))
     types = [program.specs[o.node].dtype for o in (node.x, node.index, node.exponent)]
-    narrow = rest * terms < 1 << 31 and all(
+    narrow = rest * terms < NARROW and all(
         is_narrow(v, d) for v, d in ((of_x, dims[1:] + red), (of_index, dims[1:] + red), (node.exponent.view, dims))
     )
     number = "tl.program_id(0)" if narrow else "tl.program_id(0).to(tl.int64)"

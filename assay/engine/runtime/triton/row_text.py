@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from assay.engine.runtime.triton import scalar_text
-from assay.engine.runtime.triton.reading import LOADED, STORED, Span, constant_text, is_narrow, load_lines
+from assay.engine.runtime.triton.reading import LOADED, NARROW, STORED, Span, constant_text, is_narrow, load_lines
 from assay.engine.runtime.triton.rows import RowGroup, row_dims, whole_operand
 from assay.engine.runtime.triton.tails import Tails
 from assay.engine.runtime.values.views import is_inside, sub_view
@@ -51,7 +51,7 @@ class RowText:
         self._results: list[str] = []
         self._before: list[str] = []
         self._after: list[str] = []
-        self._is_narrow = group.numel < 1 << 31
+        self._is_narrow = group.numel < NARROW
 
     @property
     def number(self) -> str:

@@ -85,7 +85,7 @@ class _TileText:
         self.before: list[Callable[[list[Tensor]], None]] = []
         self.tile: list[str] = []
         self._values: dict[int, str] = {}
-        self._loaded: dict[Operand, str] = {}
+        self._loaded: dict[tuple[Operand, tuple[int, ...]], str] = {}
         self.narrow = self.space.numel < NARROW
         program = made.program
         for i, v in enumerate(made.virtual.chain(program, source)):
@@ -167,8 +167,8 @@ class _TileText:
 
     def _load(self, x: Operand, dims: tuple[int, ...]) -> str:
         """A stored operand: an element of each row where columns do not count, else of each element of the tile."""
-        number = len(self._loaded)
-        if x not in self._loaded:
+        number, key = len(self._loaded), (x, dims)
+        if key not in self._loaded:  # one view over other dims reads other elements
             name, dtype = f"x{number}", self.made.program.specs[x.node].dtype
             pointer = self.pointer(f"p{number}", x.node)
             self.narrow = self.narrow and is_narrow(x.view, dims)
@@ -178,8 +178,8 @@ class _TileText:
                 self.tile += load_lines(name, pointer, dtype, view, "live_m", Span("row", dims[:-1]))
             else:
                 self.tile += load_lines(name, pointer, dtype, x.view, "live", Span("o", dims))
-            self._loaded[x] = name
-        return self._loaded[x]
+            self._loaded[key] = name
+        return self._loaded[key]
 
     def finish(self, arguments: str, body: Sequence[str]) -> Any:
         """The kernel of these lines, with the arguments that are named so far before its own."""
@@ -195,9 +195,13 @@ class _TileText:
         check = [] if checks is None else [getattr(checks, name) for name in _CHECK]
         return [*(f(values) for f in self.given), *check]
 
-    def start(self, own: str, size: str) -> list[str]:
-        """Lines before the tiles: the batch's element, and the numbers of a program's rows or columns."""
-        return ["g = tl.program_id(1)", f"{own} = tl.program_id(0) * {size} + tl.arange(0, {size})"]
+    def start(self, own: str, size: str, count: int) -> list[str]:
+        """Lines before the tiles: the batch's element, and the numbers of a program's rows or columns, of so many."""
+        return [
+            f"blocks = tl.cdiv({count}, {size})",
+            "g = tl.program_id(0) // blocks",
+            f"{own} = tl.program_id(0) % blocks * {size} + tl.arange(0, {size})",
+        ]
 
     def numbers(self) -> list[str]:
         """Lines that number a tile's elements, with m and n at hand."""
@@ -266,7 +270,7 @@ def _reduction(made: VirtualKernels, k: int, node: RowExp | Max | Sum, reader: T
     kernel = text.finish(
         "out, BM: tl.constexpr, BN: tl.constexpr",
         [
-            *text.start(own, size),
+            *text.start(own, size, count),
             f"at = g.to(tl.int64) * {count} + {own}",
             f"live_own = {own} < {count}",
             *before,
@@ -277,7 +281,7 @@ def _reduction(made: VirtualKernels, k: int, node: RowExp | Max | Sum, reader: T
             "tl.store(out + at, result, mask=live_own)",
         ],
     )
-    grid = -(-count // (bn if reader.turned else bm)), space.batch
+    grid = (-(-count // (bn if reader.turned else bm)) * space.batch,)
 
     def run(values: list[Tensor]) -> Tensor:
         out = empty(dims, node.spec.dtype)
@@ -339,7 +343,7 @@ def _product(made: VirtualKernels, k: int, node: Dot, reader: TileReader) -> Ker
     kernel = text.finish(
         "out, BM: tl.constexpr, BN: tl.constexpr, BC: tl.constexpr",
         [
-            *text.start(own, size),
+            *text.start(own, size, count),
             "column = tl.arange(0, BC)",
             *_exponent_lines("e_own", names[0], e, z0, z1, own, count),
             *_exponent_lines("e_column", names[2], f, z0, z1, "column", columns),
@@ -351,7 +355,7 @@ def _product(made: VirtualKernels, k: int, node: Dot, reader: TileReader) -> Ker
             f"tl.store(out + {to}, result, mask=({own} < {count})[:, None] & (column < {columns})[None, :])",
         ],
     )
-    grid = -(-count // (bn if reader.turned else bm)), space.batch
+    grid = (-(-count // (bn if reader.turned else bm)) * space.batch,)
     parts = groups(node)
     assert parts is not None
     dims, order = node.spec.dims, tuple(d for part in parts for d in part)

@@ -181,12 +181,14 @@ def pack(
     weights: i64, or None: where due holds `node`, the operand is loaded again and weighed into `weighed`, as `weigh`
     does it.
 
-    x: f32, e: i32; strides in elements, the batch's element z at (z div BATCH, z mod BATCH). Grid: blocks of rows,
-    blocks of terms, batch.
+    x: f32, e: i32; strides in elements, the batch's element z at (z div BATCH, z mod BATCH). Grid, all in one size, the
+    only one that may be large: batch, blocks of terms, blocks of rows.
     """
-    row = tl.program_id(0) * BR + tl.arange(0, BR)
-    k = tl.program_id(1) * BK + tl.arange(0, BK)
-    z = tl.program_id(2).to(tl.int64)
+    of_rows = tl.cdiv(ROWS, BR)
+    of_terms = tl.cdiv(WIDTH, BK)
+    row = tl.program_id(0) % of_rows * BR + tl.arange(0, BR)
+    k = tl.program_id(0) // of_rows % of_terms * BK + tl.arange(0, BK)
+    z = (tl.program_id(0) // of_rows // of_terms).to(tl.int64)
     rows = row.to(tl.int64)
     terms = k.to(tl.int64)
     of_x = x + (z // BATCH) * sx0 + (z % BATCH) * sx1 + (rows * sxr)[:, None] + (terms * sxk)[None, :]
@@ -195,7 +197,7 @@ def pack(
     exponent = tl.load(of_e, mask=row < ROWS, other=0)
     q = quantized(tl.load(of_x, mask=there & (k < K)[None, :], other=0.0), exponent[:, None], P)
     to = out + (z * ROWS + rows)[:, None] * WIDTH + terms[None, :]
-    following = tl.num_programs(2).to(tl.int64) * ROWS * WIDTH
+    following = (tl.num_programs(0) // of_rows // of_terms).to(tl.int64) * ROWS * WIDTH
     for i in tl.static_range(COUNT):
         tl.store(to + i * following, plane(q, i, COUNT, BITS, CARRIER), mask=there & (k < WIDTH)[None, :])
     if weights is not None:  # noqa: SIM102 (this one is decided when the kernel is made)
@@ -313,7 +315,8 @@ def product(
     a, b: f32, or with PACKED their planes, next_a and next_b elements apart; ea, eb: i32. out: f32, an element of the
     batch M N after the one before it, its rows and columns som and son apart.
     Strides in elements, the batch's element z at (z div BATCH, z mod BATCH). CHUNK: terms that the accumulators hold,
-    a multiple of BK; 0 where they hold all K. Grid: blocks of M and N, those of GROUP rows of blocks together; batch.
+    a multiple of BK; 0 where they hold all K. Grid, all in one size, the only one that may be large: batch, blocks of M
+    and N, those of GROUP rows of blocks together.
     PARTS: into how many columns of parts a block is cut to be rounded and stored, since registers hold its
     accumulators but not, beside them, what all of its elements become.
 
@@ -325,15 +328,17 @@ def product(
     """
     # Programs that run at a time read few rows and few columns: GROUP by as many as there are.
     columns_of_blocks = tl.cdiv(N, BN)
+    of_matrix = tl.cdiv(M, BM) * columns_of_blocks
+    block = tl.program_id(0) % of_matrix
     together = GROUP * columns_of_blocks
-    first_row = tl.program_id(0) // together * GROUP
+    first_row = block // together * GROUP
     rows_here = tl.minimum(tl.cdiv(M, BM) - first_row, GROUP)
-    inside = tl.program_id(0) % together
+    inside = block % together
     first_m = (first_row + inside % rows_here) * BM
     m = first_m + tl.arange(0, BM)
     first_n = inside // rows_here * BN
     n = first_n + tl.arange(0, BN)
-    z = tl.program_id(1).to(tl.int64)
+    z = (tl.program_id(0) // of_matrix).to(tl.int64)
     z0 = z // BATCH
     z1 = z % BATCH
     in_M = m < M
