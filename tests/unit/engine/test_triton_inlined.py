@@ -20,7 +20,7 @@ from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
 from assay.protocol.program.builder import ProgramBuilder, Ref
-from assay.protocol.program.nodes import Max, Operand
+from assay.protocol.program.nodes import Map, Max, Operand
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import View
 from assay.protocol.trees.tensors import TensorSpec
@@ -74,6 +74,25 @@ def inputs() -> list[Tensor]:
     x = torch.randn(DIMS) * torch.tensor([[1.0], [40.0], [1e-3]])
     x[1, 7], x[2, 9] = float("-inf"), float("nan")
     return [x, torch.tensor([0, COLUMNS - 1, 77], dtype=torch.int32), torch.arange(COLUMNS, dtype=torch.int32)]
+
+
+def test_a_map_that_does_nothing_is_not_computed_again_without_end() -> None:
+    """Attack: a chain of such maps, each of which reads more of the one before it, several times."""
+    length, count = COLUMNS + 40, 40
+    b, s = ProgramBuilder([[TensorSpec(F32, (length,))]]), ScalarBuilder([F32] * 8)
+    code, x = s.build(s.operand(7)), b.input(0, 0)
+    assert code.encode() == b""
+    for k in range(1, count):
+        x = b.map(code, [x.slice(0, 0, length - k)] * 8, (length - k,))
+    program = b.build([[b.max(x, 1)]])
+    found = inlined_maps(program, set(range(len(program.nodes))), 1)
+    texts: dict[int, int] = {}
+    for k in sorted(found):
+        node = program.nodes[k]
+        assert isinstance(node, Map)
+        texts[k] = 1 + sum(texts.get(o.node, 0) for o in node.operands)
+    assert texts
+    assert max(texts.values()) <= MOST_INSTRUCTIONS
 
 
 def groups_of(program: Program, least: int = 1) -> MapGroups:

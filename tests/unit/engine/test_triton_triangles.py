@@ -364,3 +364,16 @@ def test_whatever_a_program_holds_only_so_much_of_it_is_looked_at(monkeypatch: p
     monkeypatch.setattr(triangles, "_MOST_LOOKS", 0)
     found = Triangles(program)
     assert {found.gap(k) for k, node in enumerate(program.nodes) if isinstance(node, Dot)} == {Gap.NONE}
+
+
+def test_who_reads_a_zero_is_looked_at_for_so_long_only(monkeypatch: pytest.MonkeyPatch):
+    """Attack: very many readers of one value, which is come by from every product anew."""
+    monkeypatch.setattr(triangles, "_MOST_LOOKS", 100)
+
+    def make(b: ProgramBuilder, x: Ref) -> Ref:
+        for _ in range(100):
+            b.max(x, 1)
+        return summed(b, x)
+
+    assert chained(summed) is Gap.FINITE
+    assert chained(make) is Gap.NONE

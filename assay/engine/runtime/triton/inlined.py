@@ -55,7 +55,9 @@ def inlined_maps(program: Program, free: Collection[int], least: int = LEAST_ELE
     for k in sorted(chosen):
         node = nodes[k]
         assert isinstance(node, Map)
-        cost = len(node.code) // INSTRUCTION_SIZE + sum(found.get(o.node, 0) for o in node.operands)
+        # Attack: a chain of maps without an instruction, each of which reads the one before it several times: its text
+        # has no end. So a map counts where it does nothing.
+        cost = max(len(node.code) // INSTRUCTION_SIZE, 1) + sum(found.get(o.node, 0) for o in node.operands)
         if cost <= MOST_INSTRUCTIONS:
             found[k] = cost
     return found

@@ -164,7 +164,11 @@ class Triangles:
         seen, left = {j}, [j]
         while left:
             of = left.pop()
-            for i in set(self._readers[of]):
+            readers = set(self._readers[of])
+            self._left -= len(readers)
+            if self._left < 0:
+                return False
+            for i in readers:
                 node = self._program.nodes[i]
                 if isinstance(node, RowExp | Max | Sum | Dot) or self._is_blind(i, of, size):
                     continue
