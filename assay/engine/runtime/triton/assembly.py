@@ -11,26 +11,28 @@ import math
 import re
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
 
 from assay.engine.runtime.products.freivalds import ProductWatch
+from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend, nodes, products, reductions, sha256, words
 from assay.engine.runtime.triton.checks import ProductChecks
+from assay.engine.runtime.triton.groups import MapGroups
 from assay.engine.runtime.triton.routes import Carrier, route
 from assay.engine.runtime.triton.row_kernels import row_kernel
-from assay.engine.runtime.triton.rows import row_groups
+from assay.engine.runtime.triton.rows import LONGEST, row_groups
 from assay.engine.runtime.triton.tails import CausalRows
 from assay.engine.runtime.triton.triangles import Triangles
 from assay.engine.runtime.values.dtypes import TORCH
 from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import SIGNATURES, Instruction, Op, ScalarProgram
-from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
+from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
 from assay.protocol.program.builder import ProgramBuilder
-from assay.protocol.program.nodes import Dot
+from assay.protocol.program.nodes import Dot, Output
 from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
@@ -111,7 +113,8 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
             yield f"{first} of {p} bits for {found.name}", seen[0]
             yield f"{second} of {p} bits for {found.name}", seen[1]
     yield from _causal_launches()
-    yield from _row_launches()
+    yield from _grouped_launches()
+    yield "causal rows", _causal_rows()
     program, node, values = _matrices(64, 64, 96, 24, 24)
     with backend.recorded() as seen:
         reductions.dot(program, node)(values)
@@ -164,27 +167,65 @@ def _causal_launches() -> Iterator[tuple[str, backend.Launch]]:
                 yield f"{found.name} of 14 bits, {what}{', packed' if packed else ''}", seen[-1]
 
 
-def _row_launches() -> Iterator[tuple[str, backend.Launch]]:
-    """Softmaxes as a kernel of rows, with exponents of rows and columns: of whole rows and of causal ones."""
-    dims = (512, 512)
+def _grouped_launches() -> Iterator[tuple[str, backend.Launch]]:
+    """A softmax by rows that a kernel holds, the same of rows that none does, and maps that share a kernel."""
+    for name, rows, columns in (("rows together", 512, 1024), ("maps computed again", 64, 2 * LONGEST)):
+        dims = rows, columns
+        b = ProgramBuilder([[TensorSpec(DType.F32, dims)]])
+        x = b.input(0, 0)
+        most = b.max(x, 1).unsqueeze(1).expand(*dims)
+        e = b.map(_of_two(lambda s, v, m: functions.exp(s, s.sub(v, m))), [x, most], dims)
+        total = b.sum(e, 1).unsqueeze(1).expand(*dims)
+        p = b.map(_of_two(lambda s, v, t: s.div(v, t)), [e, total], dims)
+        program = b.build([[b.rowexp(p, 1)]])
+        yield from ((name, launch) for launch in _of_groups(program))
+    b = ProgramBuilder([[TensorSpec(DType.F32, (4096,))] * 2])
+    w, g = b.input(0, 0), b.input(0, 1)
+    v = b.map(_of_two(lambda s, w, g: s.add(s.mul(w, s.f32(0.9)), s.mul(g, g))), [w, g], (4096,))
+    step = b.map(_of_two(lambda s, v, g: s.div(g, s.add(s.sqrt(v), s.f32(1e-8)))), [v, g], (4096,))
+    yield from (("maps together", launch) for launch in _of_groups(b.build([[v, step]])))
+
+
+def _causal_rows() -> backend.Launch:
+    """A softmax of scores that are dropped above the diagonal, with exponents of its rows and columns."""
+    dims = 512, 512
     b = ProgramBuilder([[TensorSpec(DType.F32, dims)]])
-    s = ScalarBuilder([DType.F32, DType.F32])
-    causal = s.build(s.select(s.lt(s.operand(1), s.f32(0.5)), s.f32(-math.inf), s.operand(0)))
-    scores = b.map(causal, [b.input(0, 0), b.const(TensorSpec(DType.F32, dims), _ones_below(dims[0]))], dims)
-    s = ScalarBuilder([DType.F32, DType.F32])
-    of_difference = s.build(functions.exp(s, s.sub(s.operand(0), s.operand(1))))
-    s = ScalarBuilder([DType.F32, DType.F32])
-    quotient = s.build(s.div(s.operand(0), s.operand(1)))
-    e = b.map(of_difference, [scores, b.max(scores, 1).unsqueeze(1).expand(*dims)], dims)
-    p = b.map(quotient, [e, b.sum(e, 1).unsqueeze(1).expand(*dims)], dims)
+    mask = b.const(TensorSpec(DType.F32, dims), _ones_below(dims[0]))
+    drop = _of_two(lambda s, v, m: s.select(s.lt(m, s.f32(0.5)), s.f32(-math.inf), v))
+    scores = b.map(drop, [b.input(0, 0), mask], dims)
+    most = b.max(scores, 1).unsqueeze(1).expand(*dims)
+    e = b.map(_of_two(lambda s, v, m: functions.exp(s, s.sub(v, m))), [scores, most], dims)
+    p = b.map(_of_two(lambda s, v, t: s.div(v, t)), [e, b.sum(e, 1).unsqueeze(1).expand(*dims)], dims)
     program = b.build([[p, b.rowexp(p, 1), b.rowexp(p.permute(1, 0), 1)]])
     (group,) = row_groups(program, range(len(program.nodes)), 1).values()
     tails = CausalRows(program, Triangles(program)).tails_of(group)
     values = [torch.zeros(n.spec.dims, dtype=TORCH[n.spec.dtype]) for n in program.nodes]
-    for name, found in (("rows", None), ("causal rows", tails)):
-        with backend.recorded() as seen:
-            row_kernel(program, group, group.members, tails=found)(values)
-        yield name, seen[0]
+    with backend.recorded() as seen:
+        row_kernel(program, group, group.members, tails=tails)(values)
+    return seen[0]
+
+
+def _of_groups(program: Program) -> list[backend.Launch]:
+    """What a whole run launches, of maps of any size."""
+
+    def single(k: int) -> Kernel:
+        node = program.nodes[k]
+        if isinstance(node, Output):
+            return lambda values: values[node.node]
+        made = nodes.kernel(program, node)
+        assert made is not None
+        return made[0]
+
+    groups = MapGroups(program, single, least=1)
+    slots = [program.specs[k] for part in program.input_nodes for k in part]
+    with backend.recorded() as seen:
+        groups.run([torch.zeros(spec.dims, dtype=TORCH[spec.dtype]) for spec in slots])
+    return seen
+
+
+def _of_two(make: Callable[[ScalarBuilder, Reg, Reg], Reg]) -> ScalarProgram:
+    s = ScalarBuilder([DType.F32, DType.F32])
+    return s.build(make(s, s.operand(0), s.operand(1)))
 
 
 def _ones_below(size: int) -> bytes:
