@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from math import prod
 from threading import Lock
 
@@ -25,13 +27,29 @@ class Life:
     last: int
 
 
+_MOST_FITTED = 1 << 13
+"""Values that each look for a gap among all others: a second or two. GPT-2 small's step has three thousand."""
+
+
 def placed(lives: Sequence[Life]) -> tuple[dict[int, int], int]:
-    """An offset per key and the bytes of all: each value in the lowest gap that fits it, the largest values first."""
+    """An offset per key and the bytes of all: each value in the lowest gap that fits it, the largest values first.
+
+    Attack: a stranger's program of a million small values, whose gaps take hours to find. After so many of the largest
+    the others take turns, behind them.
+    """
+    ordered = sorted(lives, key=lambda x: (-x.size, x.first, x.key))
+    offsets, total = _fitted(ordered[:_MOST_FITTED])
+    others, total = _in_turn(ordered[_MOST_FITTED:], total)
+    return offsets | others, total
+
+
+def _fitted(lives: Sequence[Life]) -> tuple[dict[int, int], int]:
+    """Each value in the lowest gap that fits it, in this order."""
     offsets: dict[int, int] = {}
     done: list[tuple[int, int, Life]] = []
     total = 0
-    for life in sorted(lives, key=lambda x: (-x.size, x.first, x.key)):
-        size = -(-max(life.size, 1) // ALIGNMENT) * ALIGNMENT
+    for life in lives:
+        size = _aligned(life)
         start = 0
         for low, high, other in done:  # by offset
             if other.last < life.first or other.first > life.last or high <= start:
@@ -40,10 +58,33 @@ def placed(lives: Sequence[Life]) -> tuple[dict[int, int], int]:
                 break
             start = high
         offsets[life.key] = start
-        done.append((start, start + size, life))
-        done.sort(key=lambda x: x[:2])
+        insort(done, (start, start + size, life), key=lambda x: x[:2])
         total = max(total, start + size)
     return offsets, total
+
+
+def _in_turn(lives: Sequence[Life], total: int) -> tuple[dict[int, int], int]:
+    """Each value where one of its size lay that is read no more, or else behind all: from `total` on."""
+    offsets: dict[int, int] = {}
+    ends: list[tuple[int, int, int]] = []
+    free: dict[int, list[int]] = {}
+    for life in sorted(lives, key=lambda x: (x.first, x.key)):
+        while ends and ends[0][0] < life.first:
+            _, size, offset = heappop(ends)
+            free.setdefault(size, []).append(offset)
+        size = _aligned(life)
+        if left := free.get(size):
+            offset = left.pop()
+        else:
+            offset, total = total, total + size
+        offsets[life.key] = offset
+        heappush(ends, (life.last, size, offset))
+    return offsets, total
+
+
+def _aligned(life: Life) -> int:
+    """Bytes that a value takes."""
+    return -(-max(life.size, 1) // ALIGNMENT) * ALIGNMENT
 
 
 _RECYCLED_BYTES = 1 << 16

@@ -60,7 +60,8 @@ class MapGroups:
         later = {k for maps in self.groups.values() for k in maps[1:]}
         inputs, first_output = sum(program.inputs), len(program.nodes) - sum(program.outputs)
         self._first_output = first_output
-        steps = [k for k in running_order(program) if k >= inputs and k not in later | unstored]
+        without = later | unstored
+        steps = [k for k in running_order(program) if k >= inputs and k not in without]
         kept = _read_outside(program, self.groups)
         self._steps: list[tuple[tuple[int, ...], Callable[[list[Tensor]], Sequence[Tensor]]]] = []
         self.overwriting: dict[int, int] = {}
