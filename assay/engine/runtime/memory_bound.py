@@ -12,8 +12,10 @@ import errno
 import resource
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+
+import torch
 
 from assay.engine.runtime import footprint
 from assay.protocol.errors import ConfigError
@@ -38,10 +40,24 @@ class MemoryExceeded(ConfigError):
 
 
 def bounded_here() -> AbstractContextManager[object]:
-    """Bounds the memory of this process while it runs strangers' programs, on a CPU. See `bounded_memory`."""
+    """Bounds the memory of this process while it runs strangers' programs, on a CPU: see `bounded_memory`. On a GPU,
+    what its driver refuses is named alike.
+    """
     from assay.engine.runtime.executor import KernelVariant, usual_variant
 
-    return nullcontext() if usual_variant() is KernelVariant.TRITON else bounded_memory()
+    return _named_on_gpus() if usual_variant() is KernelVariant.TRITON else bounded_memory()
+
+
+@contextmanager
+def _named_on_gpus() -> Iterator[None]:
+    """Raises MemoryExceeded: the GPU has no memory left."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryExceeded(
+            f"The GPU has no memory for what a program asked for ({str(error).splitlines()[0]}).",
+            remedy="Use a GPU with more memory, end what else runs on it, or run by --device cpu.",
+        ) from error
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from assay.engine.runtime import devices, executor, memory_bound
 from assay.engine.runtime.devices import Device
@@ -106,3 +107,5 @@ def test_whoever_computes_on_a_gpu_is_bound_by_none(monkeypatch: pytest.MonkeyPa
     devices.ask_for(Device.CUDA)  # the interpreter's
     with bounded_here():
         assert resource.getrlimit(resource.RLIMIT_DATA) == before
+    with pytest.raises(MemoryExceeded, match="The GPU has no memory for what a program asked for"), bounded_here():
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 14.64 GiB.\nand more")
