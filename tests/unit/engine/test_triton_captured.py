@@ -51,10 +51,10 @@ def by_stock(program: Program) -> Executor:
     return Executor(program, variant=KernelVariant.STOCK)
 
 
-class Captured:
+class ReplayedGraph:
     """A graph without a GPU: what was asked for within its capture, in order, and done when it is replayed alone."""
 
-    made: ClassVar[list[Captured]] = []
+    made: ClassVar[list[ReplayedGraph]] = []
 
     def __init__(self) -> None:
         self.calls: list[Callable[[], object]] = []
@@ -70,7 +70,7 @@ class Captured:
 class _Within(TorchDispatchMode):
     """Keeps what writes memory for the replay; views are taken, and anything else has no place in a capture."""
 
-    def __init__(self, graph: Captured) -> None:
+    def __init__(self, graph: ReplayedGraph) -> None:
         super().__init__()
         self._graph = graph
 
@@ -86,11 +86,11 @@ class _Within(TorchDispatchMode):
 
 
 @pytest.fixture
-def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Captured]]:
+def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ReplayedGraph]]:
     """Whole runs take the interpreter for a GPU, as far as capturing goes."""
 
     @contextmanager
-    def capturing(graph: Captured, *, capture_error_mode: str) -> Iterator[None]:
+    def capturing(graph: ReplayedGraph, *, capture_error_mode: str) -> Iterator[None]:
         assert capture_error_mode == "thread_local"
         launch = backend.launch
 
@@ -101,15 +101,15 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Captured]]:
             patch.setattr(backend, "launch", keep)
             yield
 
-    Captured.made.clear()
+    ReplayedGraph.made.clear()
     seen = SimpleNamespace(is_interpreted=lambda: False, recorded=backend.recorded, memory=backend.memory)
     monkeypatch.setattr(whole_runs, "backend", seen)
-    monkeypatch.setattr(torch.cuda, "CUDAGraph", Captured)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", ReplayedGraph)
     monkeypatch.setattr(torch.cuda, "graph", capturing)
-    yield Captured.made
+    yield ReplayedGraph.made
 
 
-def test_a_training_goes_on_by_replays_with_the_bits_of_stock_torch(graphs: list[Captured]) -> None:
+def test_a_training_goes_on_by_replays_with_the_bits_of_stock_torch(graphs: list[ReplayedGraph]) -> None:
     """Also where a run with a hook, or one of another state, comes between."""
     state = tensors_of(EXAMPLE.program, EXAMPLE.state)
     ours, stock = by_triton(EXAMPLE.program), by_stock(EXAMPLE.program)
@@ -136,13 +136,15 @@ SLOTS: dict[str, tuple[Callable[[ProgramBuilder, Ref, Ref, Ref], Ref], ...]] = {
 
 
 @pytest.mark.parametrize("name", SLOTS)
-def test_slots_that_change_places_are_copied_within_the_graph(name: str, graphs: list[Captured]) -> None:
+def test_slots_that_change_places_are_copied_within_the_graph(name: str, graphs: list[ReplayedGraph]) -> None:
     program, state = added(*SLOTS[name]), [[torch.randn(N), torch.randn(N)]]
     assert state_root(by_triton(program).repeat(state, 5)) == state_root(by_stock(program).repeat(state, 5))
     assert [graph.replays for graph in graphs] == [4]
 
 
-def test_no_run_is_captured_before_one_came_to_its_end(graphs: list[Captured], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_is_captured_before_one_came_to_its_end(
+    graphs: list[ReplayedGraph], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its kernels may not be there yet, and a graph cannot load any."""
     program = added(lambda _b, x, y, s: s, lambda _b, x, y, s: y)
     state, ours = [[torch.ones(N), torch.ones(N)]], by_triton(program)
@@ -161,13 +163,13 @@ def test_no_run_is_captured_before_one_came_to_its_end(graphs: list[Captured], m
 
 
 def test_a_run_that_cannot_be_captured_is_launched_by_the_next(
-    graphs: list[Captured], monkeypatch: pytest.MonkeyPatch
+    graphs: list[ReplayedGraph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = added(lambda _b, x, y, s: s, lambda _b, x, y, s: y)
     state, ours = [[torch.ones(N), torch.ones(N)]], by_triton(program)
 
     @contextmanager
-    def refuses(_: Captured, **__: Any) -> Iterator[None]:
+    def refuses(_: ReplayedGraph, **__: Any) -> Iterator[None]:
         raise RuntimeError("operation not permitted when stream is capturing")
         yield
 
