@@ -55,6 +55,17 @@ def test_right_products_pass_in_every_turn_whatever_their_rows_are(most_splits: 
     assert turns[:3] == turns[3:]
 
 
+def test_a_run_without_a_check_does_not_go_on_with_the_one_before() -> None:
+    program, inputs = three_products()
+    ours, due = Executor(program, variant=KernelVariant.TRITON, check_every=2), []
+    assert ours.kernels.checks is not None
+    for _ in range(6):
+        ours.run(inputs)
+        due.append(int(ours.kernels.checks.due))
+    assert sorted({tuple(k >= 0 for k in due[at : at + 2]) for at in (0, 2, 4)}) in ([(False, True)], [(True, False)])
+    assert set(due) - {-1} == set(ours.product_variants)
+
+
 def few_rows() -> tuple[Program, list[list[Tensor]]]:
     """A product of 40 by 300 rows in a batch of 2, of 14 by 22 bits, whose B is split less often as A."""
     torch.manual_seed(8)

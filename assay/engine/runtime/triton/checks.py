@@ -33,6 +33,7 @@ class ProductChecks:
 
     def __init__(self, program: Program, watch: ProductWatch) -> None:
         self._program, self._watch = program, watch
+        self._is_due = False
 
     @cached_property
     def due(self) -> Tensor:
@@ -64,8 +65,11 @@ class ProductChecks:
 
     def begin(self) -> None:
         """A run begins; the watch says which product it checks."""
-        node = self._watch.due
+        node, was_due = self._watch.due, self._is_due
+        self._is_due = node is not None
         if node is None:
+            if was_due:
+                self.due.fill_(_NONE)  # or kernels would go on with the check of the run before
             return
         place = self.weights.device
         key, zeros = torch.tensor(self._watch.key(node), device=place), torch.zeros(2, dtype=torch.int64, device=place)
