@@ -72,6 +72,23 @@ def test_a_bare_machine_hashes_by_plain_python(bare: BareMachine) -> None:
     ]
 
 
+ANSWERS = """
+from assay.conformance import answers, nodes
+nodes.executors = lambda: iter(())
+for t in answers.check_all(answers.default_vectors()):
+    print(t.implementation, t.group, t.wrong, t.skipped, sep=", ")
+"""
+
+
+def test_a_bare_machine_is_asked_for_all_known_answers_but_of_curves(bare: BareMachine) -> None:
+    """Packed objects of stores among them, without NumPy."""
+    done = bare.run("-c", ANSWERS)
+    assert done.returncode == 0, done.stderr
+    of_reference = ("roundings", "random", "digests", "rules", "elements", "witness")
+    wanted = [f"reference, {group}, 0, None" for group in of_reference]
+    assert done.stdout.splitlines() == [*wanted, "py_ecc, beacon, 0, eth_hash is not installed"]
+
+
 @pytest.mark.long
 def test_every_stage_runs_without_a_gpu_and_writes_its_figures(bare: BareMachine, tmp_path: Path) -> None:
     words = "the model that nobody trusts is trained by many and checked by all who care to look at what was done "
