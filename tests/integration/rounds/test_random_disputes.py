@@ -25,7 +25,13 @@ RUN_CLAIMS = set(ClaimKind) - {ClaimKind.NONE, ClaimKind.ANSWER}
 """Answers are claimed beside a run."""
 
 
-@pytest.mark.parametrize("first", SEEDS[::PLAYS_AT_ONCE])
+@pytest.mark.parametrize(
+    "first",
+    [
+        *SEEDS[: 3 * PLAYS_AT_ONCE : PLAYS_AT_ONCE],
+        *(pytest.param(seed, marks=pytest.mark.long) for seed in SEEDS[3 * PLAYS_AT_ONCE :: PLAYS_AT_ONCE]),
+    ],
+)
 def test_the_honest_win_whatever_liars_play_beside_them(first: int) -> None:
     judged: Counter[tuple[ClaimKind, Side]] = Counter()
     for seed in range(first, first + PLAYS_AT_ONCE):

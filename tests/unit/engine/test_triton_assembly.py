@@ -19,13 +19,28 @@ pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is n
 TARGETS = ["80", "89", "90", "100", "gfx942"]
 
 
+def compiled_for(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-m", "assay.engine.runtime.triton.assembly", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=170)
+
+
+@pytest.mark.parametrize("target", ["90", "100", "gfx942"])
+def test_what_a_step_is_made_of_multiplies_integers_and_rounds_as_it_says(target: str, tmp_path: Path):
+    """The kernels in which most of a step's time goes; all of them, for all targets, are looked at below."""
+    names = ["i8x4 of 14 bits, packed", "map", "causal rows"]
+    done = compiled_for(tmp_path, target, *(word for name in names for word in ("--only", name)))
+    findings = json.loads(done.stdout)
+    assert done.returncode == 0, findings
+    assert {f["kernel"] for f in findings} == set(names), done.stderr
+    assert all((f["integer_products"] > 0) == ("bits" in f["kernel"]) for f in findings)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("target", TARGETS)
 def test_kernels_for_gpus_multiply_integers_and_fuse_flush_and_approximate_nothing(target: str, tmp_path: Path):
     """In a process of its own, without the interpreter, and with a cache of its own."""
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-m", "assay.engine.runtime.triton.assembly", target]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=170)
+    done = compiled_for(tmp_path, target)
     findings = json.loads(done.stdout)
     assert {f["kernel"]: f["forbidden"] for f in findings if f["forbidden"]} == {}, done.stderr
     assert done.returncode == 0

@@ -41,7 +41,10 @@ def scalar(make: Callable[..., Reg], *types: DType) -> ScalarProgram:
     return s.build(make(s, *(s.operand(k) for k in range(len(types)))))
 
 
-DROP = scalar(lambda s, gone, a: s.select(gone, s.f32(float("-inf")), a), BOOL, F32)
+def drop_to(number: float) -> ScalarProgram:
+    return scalar(lambda s, gone, a: s.select(gone, s.f32(number), a), BOOL, F32)
+
+
 ADD = scalar(lambda s, a, b: s.add(a, b), F32, F32)
 MULTIPLY = scalar(lambda s, a, b: s.mul(a, b), F32, F32)
 EXP_OF_DIFFERENCE = scalar(lambda s, a, b: functions.exp(s, s.sub(a, b)), F32, F32)
@@ -61,8 +64,11 @@ def product(b: ProgramBuilder, x: Ref, y: Ref) -> Ref:
     return b.dot(x.unsqueeze(2), y.unsqueeze(1), ex, ey, (BATCH, T, T), (TERMS,), 14, 14)
 
 
-def attention(*, is_added: bool) -> Program:
-    """Weights of causal scores, and the gradient of the scores; with exponents of rows and columns."""
+def attention(*, is_added: bool, dropped: float = float("-inf")) -> Program:
+    """Weights of causal scores, and the gradient of the scores; with exponents of rows and columns.
+
+    dropped: what scores are behind the diagonal.
+    """
     dims = (BATCH, T, T)
     b = ProgramBuilder(
         [[TensorSpec(F32, (BATCH, T, TERMS))] * 4 + [TensorSpec(F32, (BATCH, T)), TensorSpec(DType.I32, dims)]]
@@ -74,10 +80,11 @@ def attention(*, is_added: bool) -> Program:
         scores = b.map(ADD, [product(b, q, k), mask.unsqueeze(0).expand(*dims)], dims)
     else:
         mask = b.const(TensorSpec(BOOL, (T, T)), future.numpy().tobytes())
-        scores = b.map(DROP, [mask.unsqueeze(0).expand(*dims), product(b, q, k)], dims)
+        scores = b.map(drop_to(dropped), [mask.unsqueeze(0).expand(*dims), product(b, q, k)], dims)
     e = b.map(EXP_OF_DIFFERENCE, [scores, along(b.max(scores, 1))], dims)
     p = b.map(QUOTIENT, [e, along(b.sum(e, 1))], dims)
-    scaled = b.map(SCALED, [p, b.input(0, 5)], dims)
+    # Zeros alone are the same by any power.
+    scaled = b.map(SCALED, [p, b.input(0, 5)], dims) if dropped == float("-inf") else p
     ends = [
         p,
         b.rowexp(scaled, 1),
@@ -147,13 +154,15 @@ def test_a_softmax_and_its_gradient_have_tails(is_added: bool):
     assert sum(forward[0].is_whole.values()) >= 5
 
 
-@pytest.mark.parametrize("is_added", [False, True])
+LONG = pytest.mark.long
+CUT, BY_ONE = RowBlocks(1, 4, (8, 16, 32)), RowBlocks(1, 1, (8, 32))
+
+
 @pytest.mark.parametrize(
-    "cut",
+    ("cut", "is_added"),
     [
-        RowBlocks(1, 4, (8, 16, 32)),
-        RowBlocks(1, 1, (8, 32)),
-        pytest.param(RowBlocks(2, 2, (16, 32)), marks=pytest.mark.long),
+        *[(CUT, False), (CUT, True), (BY_ONE, False)],
+        *(pytest.param(cut, True, marks=LONG) for cut in (BY_ONE, RowBlocks(2, 2, (16, 32)))),
     ],
     ids=str,
 )
@@ -161,8 +170,11 @@ def test_columns_up_to_the_diagonal_give_all_bits(cut: RowBlocks, is_added: bool
     assert agrees(attention(is_added=is_added), inputs_of(), cut)
 
 
-CUT = RowBlocks(1, 4, (8, 16, 32))
-LONG = pytest.mark.long
+@pytest.mark.parametrize("dropped", [-3.0, 2.0])
+def test_tails_that_are_no_zeros_count_as_often_as_they_are(dropped: float):
+    program = attention(is_added=False, dropped=dropped)
+    assert len(groups_of(program)) == 1
+    assert agrees(program, inputs_of(), CUT)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +207,7 @@ def test_a_product_beyond_all_numbers_behind_the_diagonal_shows_in_its_row(which
 @pytest.mark.parametrize("mask", [pytest.param(masked, marks=LONG), added])
 def test_a_causal_step_takes_kernels_of_several_widths(mask: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(row_kernels, "LEAST_CAUSAL", 16)
-    monkeypatch.setattr(row_kernels, "_BLOCK", 64)
+    monkeypatch.setattr(row_kernels, "_BLOCK", 256)
     honest, seen = backend.is_interpreted, list[tuple[int, ...]]()
     blocks = row_blocks
 
@@ -256,7 +268,7 @@ def test_rows_of_several_values_behind_the_diagonal_have_no_tails(make: Callable
     dims = (BATCH, T, T)
     b = ProgramBuilder([[TensorSpec(F32, dims)]])
     mask = b.const(TensorSpec(BOOL, (T, T)), torch.ones(T, T, dtype=torch.bool).triu(1).numpy().tobytes())
-    dropped = b.map(DROP, [mask.unsqueeze(0).expand(*dims), b.input(0, 0)], dims)
+    dropped = b.map(drop_to(float("-inf")), [mask.unsqueeze(0).expand(*dims), b.input(0, 0)], dims)
     other = make(b, dropped)
     program = b.build([[b.max(other, 1), other]])
     causal = CausalRows(program, Triangles(program))

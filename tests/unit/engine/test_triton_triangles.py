@@ -100,7 +100,9 @@ def test_scores_and_their_gradients_have_a_gap_and_four_products_are_cut(mask: A
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.parametrize(("mask", "most_splits"), [(masked, 0), (added, 9)], ids=["packed", "split"])
+@pytest.mark.parametrize(
+    ("mask", "most_splits"), [(masked, 0), pytest.param(added, 9, marks=pytest.mark.long)], ids=["packed", "split"]
+)
 def test_a_causal_step_has_the_bits_of_stock_torch(mask: Any, most_splits: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(triton_products, "MOST_SPLITS", most_splits)
     seen = small_blocks(monkeypatch)
@@ -118,7 +120,9 @@ def test_a_causal_step_has_the_bits_of_stock_torch(mask: Any, most_splits: int, 
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.parametrize(("mask", "bad"), [(masked, float("inf")), (added, 2.0**127)])
+@pytest.mark.parametrize(
+    ("mask", "bad"), [pytest.param(masked, float("inf"), marks=pytest.mark.long), (added, 2.0**127)]
+)
 def test_numbers_that_are_none_reach_whoever_they_would(mask: Any, bad: float, monkeypatch: pytest.MonkeyPatch):
     """An embedding that no scores are finite of: where they are dropped, and where a gradient is not."""
     small_blocks(monkeypatch)
@@ -155,7 +159,7 @@ def four_sides() -> tuple[Program, list[list[Tensor]]]:
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.parametrize("most_splits", [0, 9], ids=["packed", "split"])
+@pytest.mark.parametrize("most_splits", [pytest.param(0, marks=pytest.mark.long), 9], ids=["packed", "split"])
 def test_each_side_is_cut_and_every_product_is_checked_whole(most_splits: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(triton_products, "MOST_SPLITS", most_splits)
     seen = small_blocks(monkeypatch)

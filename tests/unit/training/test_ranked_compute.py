@@ -102,6 +102,7 @@ def check_left(out: str) -> None:
     assert all(f"rank {rank}: 0 threads of Gloo's" in out for rank in range(2)), out
 
 
+@pytest.mark.long
 def test_ranks_of_one_machine_train_with_the_bits_of_one_process() -> None:
     expected()  # captured once, for all
     code, out = said(start("--standalone", "--nproc-per-node", "2"))

@@ -1,17 +1,19 @@
 """What a compiler makes of the kernels, for devices that need not be there: integer tensor cores, no rounding added.
 
 `python -m assay.engine.runtime.triton.assembly 80 90 gfx942` prints, per target (compute capability, or AMD's name) and
-kernel, what of its text matters, as JSON. Without the interpreter: kernels are compiled, none is run.
+kernel, what of its text matters, as JSON; `--only NAME`, also several times, for kernels of these names. Without the
+interpreter: kernels are compiled, none is run.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass
 
 import torch
@@ -71,9 +73,14 @@ class CompiledKernel:
     lines: int
 
 
-def findings(target: str) -> Iterator[CompiledKernel]:
-    """Every kind of kernel, compiled for a compute capability (80, 90, ...) or a device of AMD (gfx942, ...)."""
+def findings(target: str, only: Collection[str] = ()) -> Iterator[CompiledKernel]:
+    """Every kind of kernel, compiled for a compute capability (80, 90, ...) or a device of AMD (gfx942, ...).
+
+    only: names of those that are compiled; all without any.
+    """
     for name, launch in launches():
+        if only and name not in only:
+            continue
         text = compiled(launch, target)
         found = sorted(_forbidden_amd(text) if is_amd(target) else set(FORBIDDEN.findall(text)))
         yield CompiledKernel(target, name, len(INTEGER_PRODUCT.findall(text)), found, len(text.splitlines()))
@@ -303,12 +310,18 @@ def _gelu() -> ScalarProgram:
     return s.build(functions.gelu_tanh(s, s.operand(0)))
 
 
-def main(targets: list[str]) -> int:
+def main() -> int:
     """Print the findings for these targets; 1 where a kernel has what it must not have."""
-    found = [finding for target in targets for finding in findings(target)]
+    parser = argparse.ArgumentParser(description="What a compiler makes of the kernels for GPUs.")
+    parser.add_argument(
+        "targets", nargs="+", metavar="TARGET", help="a compute capability (90), or AMD's name (gfx942)"
+    )
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="kernels of this name alone")
+    asked = parser.parse_args()
+    found = [finding for target in asked.targets for finding in findings(target, asked.only)]
     sys.stdout.write(json.dumps([asdict(finding) for finding in found], indent=1) + "\n")
     return int(any(finding.forbidden for finding in found))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
