@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.executor import KernelVariant
-from assay.engine.runtime.held import HeldExecutor
+from assay.engine.runtime.held import HeldExecutor, held_there
 from assay.engine.runtime.products.packed_pool import PackedPool
 from assay.inference.model import LanguageModel
 from assay.inference.programs import next_program, prompt_program
@@ -66,17 +66,17 @@ class TextRows(Protocol):
 
 
 class _Executors:
-    """A model's executors by what they are for, each made when it is asked for; each holds the parameters."""
+    """A model's executors by what they are for, each made when it is asked for; all hold the same parameters."""
 
     def __init__(self, model: LanguageModel, variant: KernelVariant | None) -> None:
-        self._model, self._variant = model, variant
+        self._parameters, self._variant = held_there(model.parameters, variant), variant
         self._made: dict[Hashable, HeldExecutor] = {}
         self._packed = PackedPool()
 
     def of(self, purpose: Hashable, program: Callable[[], Program]) -> HeldExecutor:
         """The one for a purpose, of the program that is captured for it."""
         made = self._made.pop(purpose, None) or HeldExecutor(
-            program(), self._model.parameters, variant=self._variant, check_every=_CHECK_EVERY, pool=self._packed
+            program(), self._parameters, variant=self._variant, check_every=_CHECK_EVERY, pool=self._packed
         )
         self._made[purpose] = made  # now the last that was used
         if len(self._made) > _MOST_EXECUTORS:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.executor import Executor, KernelVariant, usual_variant
 from assay.engine.runtime.products.dot import NativeProduct
 from assay.engine.runtime.products.packed_pool import PackedPool
+from assay.engine.runtime.triton import backend
 from assay.protocol.program.nodes import Const, Dot, Input, Node, Output, reads, renumbered
 from assay.protocol.program.program import Program
 
@@ -88,6 +89,15 @@ def _needed(program: Program, wanted: Sequence[int], given: set[int]) -> list[in
     return sorted(found)
 
 
+def held_there(held: Sequence[Tensor], variant: KernelVariant | None = None) -> list[Tensor]:
+    """A first list where its programs run: a GPU would fetch it from the processor's memory in every run.
+
+    variant: see Executor. Raises what `usual_variant` raises.
+    """
+    variant = usual_variant() if variant is None else variant
+    return [t.to(backend.device()) for t in held] if variant is KernelVariant.TRITON else list(held)
+
+
 class HeldExecutor:
     """Runs one program on one first list, which nobody changes any more. check_every: see Executor. pool: shared with
     other programs that are run on the same list.
@@ -104,7 +114,7 @@ class HeldExecutor:
         check_every: int = 1,
         pool: PackedPool | None = None,
     ) -> None:
-        self._held: list[list[Tensor]] = [list(held)]
+        self._held: list[list[Tensor]] = [held_there(held, variant)]
         self.executor = Executor(program, variant=variant, check_every=check_every)
         if self.executor.variant is not KernelVariant.FUSED:
             return

@@ -56,7 +56,7 @@ ROUNDS, SEATS, UNITS, STEPS = 2, 8, 2, 2
 CHANGED: Final = Digest(b"changed".ljust(32, b"\0"))
 
 
-def audited_charter(stage: SharedChain, work: TrainedWork, beacon: Address) -> RunCharter:
+def audited_charter(stage: SharedChain, work: TrainedWork, beacon: Address, rounds: int) -> RunCharter:
     """Eight seats; every ticket on call shares a rate of one, so that each claim is audited once an epoch."""
     now, specs = stage.chain.head().timestamp, work.specs
     data = work.step.specs[work.step.input_nodes[2][-1]]
@@ -68,7 +68,7 @@ def audited_charter(stage: SharedChain, work: TrainedWork, beacon: Address) -> R
         sponsor=address_of(stage.sponsor),
         token=stage.token,
         beacon=beacon,
-        rounds=ROUNDS,
+        rounds=rounds,
         expiry=now + 365 * DAY,
         training=replace(
             RUN.training, seats=SEATS, min_units=UNITS, max_units=UNITS, steps_per_unit=STEPS, shards=8,
@@ -247,11 +247,11 @@ class AuditedRun:
         return SeatWork(UNITS, marks, (parameters, optimizer, scalars_root), root_of_list(self.work.specs, update))
 
 
-def new_audited_run(stage: SharedChain, folder: Path, work: TrainedWork) -> AuditedRun:
+def new_audited_run(stage: SharedChain, folder: Path, work: TrainedWork, rounds: int = ROUNDS) -> AuditedRun:
     """Deploys a run and publishes what it starts from."""
     stage.worlds += 1
     beacon = deploy_beacon(stage.chain, stage.sponsor, LOCAL)
-    charter = audited_charter(stage, work, beacon)
+    charter = audited_charter(stage, work, beacon, rounds)
     arbiter = deploy_arbiter(stage.chain, stage.sponsor)
     nonce = stage.chain.read(lambda: stage.chain.w3.eth.get_transaction_count(stage.sponsor.address))
     made = [create_address(address_of(stage.sponsor), nonce + k) for k in range(len(NAMES))]

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from assay.engine.compiler.lowering.registry import FIXED8, FIXED14, FIXED22, Precision
 from assay.engine.runtime.executor import Executor, KernelVariant
-from assay.engine.runtime.held import HeldExecutor, parted
+from assay.engine.runtime.held import HeldExecutor, held_there, parted
 from assay.engine.runtime.products.packed_pool import PackedPool
+from assay.engine.runtime.triton import backend
 from assay.inference.programs import next_program, window_program
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Input, RowExp
@@ -111,3 +112,13 @@ def test_weights_are_packed_once_for_all_programs_that_read_them() -> None:
     del first, others
     gc.collect()
     assert len(pool) == 0
+
+
+def test_a_gpu_is_given_the_parameters_once_for_all_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, "device", lambda: torch.device("meta"))
+    parameters = small_gpt().parameters
+    there = held_there(parameters, KernelVariant.TRITON)
+    assert all(t.is_meta for t in there)
+    assert all(a is b for a, b in zip(held_there(there, KernelVariant.TRITON), there, strict=True))
+    here = held_there(parameters, KernelVariant.FUSED)
+    assert all(a is b for a, b in zip(here, parameters, strict=True))
