@@ -108,7 +108,7 @@ def test_a_false_commitment_is_accused_by_who_is_drawn_and_its_seat_loses_its_lo
 def test_who_signs_without_computing_is_accused_by_honest_auditors_alone(
     stage: SharedChain, tmp_path: Path, cheat: AuditCheat
 ) -> None:
-    # Of two rounds' commitments it is drawn for too little now and then: in some of 30 runs nobody looked at it again.
+    # Of two rounds' commitments it attests too little now and then: in 2 of 80 runs nobody was drawn to look again.
     made = audited(stage, tmp_path, cheat, rounds=5)
     for _ in range(5):
         made.play_round()
