@@ -370,6 +370,16 @@ def test_whatever_a_program_holds_only_so_much_of_it_is_looked_at(monkeypatch: p
     assert {found.gap(k) for k, node in enumerate(program.nodes) if isinstance(node, Dot)} == {Gap.NONE}
 
 
+def test_readers_are_looked_at_once_however_many_ask_for_them():
+    """Attack: a value that very many kernels of rows read, each of which asks who else does."""
+    _, program = step_of(masked)
+    found = Triangles(program)
+    gaps = [found.gap(k) for k in range(len(program.nodes))]
+    left = found._left
+    assert [found.gap(k) for k in range(len(program.nodes))] == gaps and Gap.FINITE in gaps
+    assert found._left == left
+
+
 def test_who_reads_a_zero_is_looked_at_for_so_long_only(monkeypatch: pytest.MonkeyPatch):
     """Attack: very many readers of one value, which is come by from every product anew."""
     monkeypatch.setattr(triangles, "_MOST_LOOKS", 100)

@@ -19,14 +19,19 @@ def test_a_file_is_made_held_and_replaced_whole_and_nothing_lies_beside_it(tmp_p
     assert path.read_bytes() == b"a\nb\n" and list(tmp_path.iterdir()) == [path]
 
 
-def test_who_waited_for_a_file_that_was_replaced_waits_for_the_new_one(tmp_path: Path) -> None:
-    path, seen = tmp_path / "rows.csv", list[bytes]()
+def one_who_waits(path: Path, seen: list[bytes]) -> threading.Thread:
+    """Notes what the file holds once it is its turn."""
 
-    def add() -> None:
+    def look() -> None:
         with held_alone(path):
             seen.append(path.read_bytes())
 
-    waiter = threading.Thread(target=add)
+    return threading.Thread(target=look)
+
+
+def test_who_waited_for_a_file_that_was_replaced_waits_for_the_new_one(tmp_path: Path) -> None:
+    path, seen = tmp_path / "rows.csv", list[bytes]()
+    waiter = one_who_waits(path, seen)
     with held_alone(path):
         waiter.start()
         waiter.join(timeout=0.2)
@@ -43,12 +48,7 @@ def test_who_waited_for_a_file_that_was_replaced_waits_for_the_new_one(tmp_path:
 
 def test_a_file_that_was_deleted_while_somebody_waited_is_made_anew(tmp_path: Path) -> None:
     path, seen = tmp_path / "rows.csv", list[bytes]()
-
-    def add() -> None:
-        with held_alone(path):
-            seen.append(path.read_bytes())
-
-    waiter = threading.Thread(target=add)
+    waiter = one_who_waits(path, seen)
     with held_alone(path):
         waiter.start()
         waiter.join(timeout=0.2)

@@ -22,8 +22,9 @@ from assay.protocol.types import DType
 class Tails:
     """Whence a group's kernel has tails, beside what it computes of others: else memory holds it, at the row's end.
 
-    words: of what the one word is known that it has there. finite: products for which any finite number may stand where
-    all of them are finite there. same: operands of few words, to be looked at: most often a row has one of them.
+    words: of what the one word is known that it has there. finite: nodes, most often products, for which any finite
+    number may stand where all of them are finite there. same: operands of few words, to be looked at: most often a row
+    has one of them.
     """
 
     words: dict[WholeOperand, int] = field(default_factory=dict)

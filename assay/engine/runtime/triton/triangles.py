@@ -82,6 +82,7 @@ class Triangles:
         self.known: dict[int, Triangle] = {}
         """Nodes of which few words are possible above the diagonal."""
         self._left = _MOST_LOOKS
+        self._gaps: dict[int, Gap] = {}
         sizes = {node.spec.dims[-1] for node in program.nodes if isinstance(node, Const) and _is_square(node.spec.dims)}
         self.sizes = sorted(sizes)[-_MOST_SIZES:]
         """Rows of the matrices that are looked at."""
@@ -127,7 +128,13 @@ class Triangles:
         return all(end is not None and len(end) == 1 for end in ends)
 
     def gap(self, k: int) -> Gap:
-        """Of product k, whose last two dims are its rows and columns."""
+        """Of node k, most often a product, whose last two dims are its rows and columns."""
+        # Attack: a node that many groups read, for each of which all its readers would be looked at again.
+        if k not in self._gaps:
+            self._gaps[k] = self._gap(k)
+        return self._gaps[k]
+
+    def _gap(self, k: int) -> Gap:
         dims, readers = self._program.specs[k].dims, self._readers[k]
         if not readers or not _is_square(dims):
             return Gap.NONE
