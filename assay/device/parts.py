@@ -18,6 +18,7 @@ from assay.bench.step import alternate, clock_for
 from assay.engine.runtime import roots
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 
@@ -83,6 +84,32 @@ def _product(a: Tensor, b: Tensor, variant: str, place: torch.device) -> tuple[C
 def _run(executor: Executor, inputs: list[list[Tensor]], place: torch.device) -> None:
     with there(place):
         executor.run(inputs)
+
+
+def attention_rows(
+    program: Program, state: Sequence[Sequence[Tensor]], place: torch.device, seconds: float
+) -> Iterator[dict[str, Any]]:
+    """A program's whole runs by Triton's kernels with the scores of attention stored, then by tiles: milliseconds, GiB
+    of memory, and whether both gave one state. seconds: of each.
+    """
+    clock, before = clock_for(torch.get_num_threads(), place), None
+    for by_tiles in (False, True):
+        with there(place):
+            executor = Executor(program, variant=KernelVariant.TRITON, by_tiles=by_tiles)
+        assert executor.whole is not None
+        with there(place):
+            after = roots.state_root(executor.run(state))
+        times = alternate([partial(_step, executor, state, place)], seconds, least=1, clock=clock)
+        row = {"by_tiles": by_tiles, "gib": round(executor.whole.plan.size / 2**30, 3)}
+        row["step_ms"] = round(median(t for (t,) in times), 2)
+        yield row if before is None else row | {"equal": after == before}
+        before = after
+        del executor  # its memory is the other's
+
+
+def _step(executor: Executor, state: Sequence[Sequence[Tensor]], place: torch.device) -> None:
+    with there(place):
+        executor.run(state, store=False)
 
 
 def root_figures(place: torch.device, sizes: Sequence[int], step_ms: float | None) -> Iterator[dict[str, Any]]:

@@ -167,6 +167,20 @@ def root(terms: DeviceTerms) -> Iterator[Figures]:
     yield from parts.root_figures(place, sizes, _step_ms(terms.out / "step.json") if is_large else None)
 
 
+def attention(terms: DeviceTerms) -> Iterator[Figures]:
+    """A step of GPT-2 small that stores the scores of its attention, and one that computes them by tiles."""
+    place = device_of(terms.device)
+    if place.type == "cpu":
+        yield {"rows": [], "reason": "tiles are for GPUs"}
+        return
+    program, state = start_of("gpt-2x96" if terms.is_small else "gpt2-12x768", "fixed14")
+    there = [[t.to(place) for t in part] for part in state]
+    rows: list[Figures] = []
+    for row in parts.attention_rows(program, there, place, 0.0 if terms.is_small else 2.0):
+        rows.append(row)
+        yield {"rows": rows}
+
+
 def _step_ms(file: Path) -> float | None:
     """A fixed14 step of GPT-2 small as the stage before has measured it."""
     if not file.exists():
@@ -181,11 +195,12 @@ STAGES: Final[dict[str, Callable[[DeviceTerms], Iterator[Figures]]]] = {
     "step": step,
     "products": products,
     "root": root,
+    "attention": attention,
     "quality": quality,
 }
 """By name, in the order in which they run."""
 
-SHARES: Final = {"conformance": 2, "training": 1, "step": 4, "products": 1, "root": 1, "quality": 4}
+SHARES: Final = {"conformance": 2, "training": 1, "step": 4, "products": 1, "root": 1, "attention": 1, "quality": 4}
 """Of the time that is left, what a stage may take beside those after it."""
 
 

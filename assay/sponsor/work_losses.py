@@ -135,7 +135,7 @@ class _CardLoss:
     """By the program that a recipe's card names."""
 
     def __init__(self, archive: Archive, card: Card) -> None:
-        from assay.engine.runtime.executor import check_memory
+        from assay.engine.runtime.room import check_memory
 
         objects, root = archive.objects, card.loss if card.validation is None else card.validation.program
         if root is None:

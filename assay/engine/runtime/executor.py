@@ -28,8 +28,7 @@ from assay.engine.runtime.products import native_dot
 from assay.engine.runtime.products.freivalds import ProductWatch, products
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend
-from assay.engine.runtime.triton.attention import in_tiles
-from assay.engine.runtime.triton.groups import MapGroups
+from assay.engine.runtime.triton.attention import whole_runs
 from assay.engine.runtime.triton.whole import WholeRuns
 from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, canonical
 from assay.engine.runtime.values.state_io import Lists
@@ -83,7 +82,8 @@ class Executor:
     the bits are the same, the instructions are not.
     memory: bytes that a run may take, instead of `footprint.limit()` (of a cross-check, any); the attribute is what one
     is expected to take.
-    by_tiles: Triton's whole runs store no scores of attention, and compute their tiles anew for whoever reads them.
+    by_tiles: whether Triton's whole runs store no scores of attention, and compute their tiles anew for whoever reads
+    them; None, where the GPU's memory does not hold them.
     check_every: in every so many-th run one product is checked.
 
     Raises:
@@ -99,12 +99,12 @@ class Executor:
         variant: KernelVariant | None = None,
         natives: Natives | None = None,
         memory: int | None = None,
-        by_tiles: bool = False,
+        by_tiles: bool | None = None,
         check_every: int = 1,
     ) -> None:
         if variant is None and natives is None and not cross_check:
             variant = usual_variant()
-        native, self.reason = usable_natives() if natives is None else (natives, "")
+        native, self.reason = here, _ = usable_natives() if natives is None else (natives, "")
         if variant is KernelVariant.FUSED and native is None:
             raise UserError(
                 f"There are no native kernels here: {self.reason}.",
@@ -131,7 +131,10 @@ class Executor:
             )
         if cross_check and memory is None:
             memory = footprint.UNBOUNDED  # the caller has something at stake already: it is tried
-        footprint.check(program, stock=footprint.left_to_stock(program) if native else None, most=memory)
+        # What runs on a GPU must fit the machine too: a dispute may have to be played here.
+        by_natives = here if self.variant is KernelVariant.TRITON else native
+        stock = footprint.left_to_stock(program) if by_natives else None
+        self.memory = footprint.check(program, stock=stock, most=memory)
         self.program = program
         self._watch = ProductWatch(products(program), (program.root, self.variant, cross_check), every=check_every)
         self.kernels = KernelsByNode(
@@ -145,14 +148,13 @@ class Executor:
         self.product_variants = self.kernels.product_variants
         self._plan = None if native is None else FusedPlan(program, native.nodes, self.kernels.of)
         self.fallbacks = dict(self._plan.reasons) if self._plan else {}
-        self.memory = footprint.check(program, stock=self.fallbacks if self._plan else None, most=memory)
+        if self._plan is not None:
+            self.memory = footprint.check(program, stock=self.fallbacks, most=memory)
         if self.variant is KernelVariant.STOCK:
             self.kernels.make_all()
         self.whole: WholeRuns | None = None
         if self.variant is KernelVariant.TRITON:
-            own = self.kernels
-            groups = in_tiles(program, own) if by_tiles else MapGroups(program, own.in_whole, causal=own.causal)
-            self.whole = WholeRuns(program, groups)
+            self.whole = whole_runs(program, self.kernels, by_tiles)
 
     @cached_property
     def _steps(self) -> list[_Step]:
@@ -233,6 +235,13 @@ class Executor:
             check_float_environment_held()
             return ends
         slots = [own_memory(t) for part in inputs for t in part]
+        if self._beside is not None:
+            near = [t.cpu() for t in slots]
+            rest = iter(near)
+            with torch.device("cpu"):
+                ends = self._beside._once([[next(rest) for _ in part] for part in inputs], hook, False, store)
+            passed = zip(ends, self._sources, strict=True)
+            return [slots[j] if j < len(slots) and t is near[j] else t.to(home) for t, j in passed]
         # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
         flat = [(canonical(t) if t.dtype is torch.bool else t).to(self.kernels.device) for t in slots]
         if hook is None and self._plan is not None:
@@ -244,6 +253,17 @@ class Executor:
         check_float_environment_held()
         passed = zip(ends, self._sources, strict=True)
         return [slots[j] if j < len(slots) and t is flat[j] else t.to(home) for t, j in passed]
+
+    @cached_property
+    def _beside(self) -> Executor | None:
+        """The CPU's kernels, for runs with a hook that the GPU's memory does not hold beside whole ones: a dispute must
+        be played all the same, and the bits are the same.
+        """
+        most = None if self.whole is None else backend.memory()
+        if most is None or self.whole.plan.size + footprint.needed(self.program, frozenset())[0] <= most:  # type: ignore[union-attr]
+            return None
+        with torch.device("cpu"):
+            return Executor(self.program, variant=cpu_variant(), memory=footprint.UNBOUNDED)
 
     @cached_property
     def _sources(self) -> list[int]:
@@ -365,16 +385,6 @@ def usual_variant() -> KernelVariant | None:
 def cpu_variant() -> KernelVariant:
     """What the CPU has best, whichever device is asked for."""
     return KernelVariant.STOCK if usable_natives()[0] is None else KernelVariant.FUSED
-
-
-def check_memory(program: Program, most: int | None = None) -> None:
-    """Before anything is put at stake: whether a run of a well-formed program fits this machine.
-
-    Raises:
-        UserError: ProgramTooLarge.
-    """
-    natives, _ = usable_natives()
-    footprint.check(program, stock=footprint.left_to_stock(program) if natives else None, most=most)
 
 
 def how_programs_run() -> str:

@@ -93,7 +93,7 @@ def as_genesis(what: str) -> Iterator[None]:
 
 def check_sound(programs: Mapping[str, Program]) -> None:
     """Whether programs can be run, and on this machine. Raises UserError (IllFormedProgram, ProgramTooLarge)."""
-    from assay.engine.runtime.executor import check_memory  # torch is for those who compute
+    from assay.engine.runtime.room import check_memory  # torch is for those who compute
 
     for name, program in programs.items():
         if found := violations(program):

@@ -25,7 +25,7 @@ NEEDED_ELSEWHERE = {
 }
 """What needs the contracts, a chain or a picture, and the first package that it misses."""
 
-STAGES = ("conformance", "training", "step", "products", "root", "quality")
+STAGES = ("conformance", "training", "step", "products", "root", "attention", "quality")
 
 KERNELS = "assay.engine.runtime.triton.kernels"
 IN_TRITONS_LANGUAGE = {f"{KERNELS}.{name}": "triton" for name in ("arith", "product", "scalar", "tile", "weigh")}
@@ -109,6 +109,7 @@ def test_every_stage_runs_without_a_gpu_and_writes_its_figures(bare: BareMachine
     assert [(r["model"], r["tier"]) for r in figures["step"]["rows"]] == [("gpt-2x96", "fixed14")]
     assert [row["terms"] for row in figures["products"]["rows"]] == [32]
     assert figures["root"]["equal_to_the_cpu_s"] is True
+    assert figures["attention"]["reason"] == "tiles are for GPUs"
     eager, exact = figures["quality"]["runs"]
     assert (eager["tier"], exact["tier"]) == ("f32", "fixed14")
     assert abs(exact["loss"] - eager["loss"]) < 1e-3

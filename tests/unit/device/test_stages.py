@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from assay.bench import tasks
 from assay.bench.nanogpt import NanoSize
-from assay.bench.sides import Exact
+from assay.bench.sides import CPU, Exact
 from assay.conformance import answers, nodes
-from assay.device import stages
+from assay.device import parts, stages
 from assay.engine.runtime.devices import Device
+from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.triton.whole import WholeRuns
+from tests.harness.engine.scores import readers
 
 DIRECTLY = {Device.CUDA: "triton, cuda", Device.CPU: "reference"}
 
@@ -95,3 +100,32 @@ def test_a_training_that_ends_in_another_bit_on_the_device_is_wrong(
     (wrong,) = stages.training(terms)
     assert not wrong["equal"]
     assert 3 in wrong["wrong"]
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+def test_attention_by_tiles_is_timed_beside_stored_scores_and_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By Triton's interpreter; another bit in what is made of tiles is no equal state."""
+    program, state = readers(few=True)
+    stored, by_tiles = parts.attention_rows(program, state, CPU, 0.0)
+    assert (stored["by_tiles"], by_tiles["by_tiles"], by_tiles["equal"]) == (False, True, True)
+    assert 0 <= by_tiles["gib"] <= stored["gib"]
+    assert min(row["step_ms"] for row in (stored, by_tiles)) > 0
+    run = WholeRuns.run
+
+    def off_by_a_bit(self: WholeRuns, *given: Any, **named: Any) -> list[Tensor]:
+        ends = run(self, *given, **named)
+        if any("tiles" in name for name in whole[-1].product_variants.values()):
+            ends[0].view(torch.int32).view(-1)[0] ^= 1
+        return ends
+
+    whole = list[Executor]()
+    made = Executor.__init__
+
+    def noted(self: Executor, *given: Any, **named: Any) -> None:
+        made(self, *given, **named)
+        whole.append(self)
+
+    monkeypatch.setattr(Executor, "__init__", noted)
+    monkeypatch.setattr(WholeRuns, "run", off_by_a_bit)
+    *_, wrong = parts.attention_rows(program, state, CPU, 0.0)
+    assert not wrong["equal"]

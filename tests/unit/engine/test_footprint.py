@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime import footprint
-from assay.engine.runtime.executor import Executor, KernelVariant, check_memory
+from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.room import check_memory
 from assay.protocol.errors import UserError
 from assay.protocol.program.builder import ProgramBuilder, Ref
 from assay.protocol.program.nodes import Dot, Input, Map, Operand, Output, Random, RowExp, Sum

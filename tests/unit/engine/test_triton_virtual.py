@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from assay.engine.compiler.capture import capture
+from assay.engine.runtime import executor, footprint
 from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.room import check_memory
 from assay.engine.runtime.triton import backend, tiles
 from assay.engine.runtime.triton.virtual import TileSpace, virtual_nodes
 from assay.engine.runtime.values.state_io import state_root
-from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
-from assay.protocol.errors import InvariantError
+from assay.protocol.errors import InvariantError, UserError
 from assay.protocol.program.builder import ProgramBuilder
 from assay.protocol.program.nodes import Family, Map
 from assay.protocol.program.program import Program
@@ -26,6 +27,7 @@ from assay.protocol.types import DType
 from assay.training.model import CharacterGPT
 from assay.training.recipes.recipe import RecipeStep
 from tests.harness.engine.models import language
+from tests.harness.engine.scores import readers
 
 pytestmark = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 
@@ -70,40 +72,6 @@ def test_a_training_step_by_tiles_ends_in_the_state_of_native_kernels():
     assert ours.plan.size < stored.plan.size
     found = Executor(program, variant=KernelVariant.TRITON, by_tiles=True).run(state)
     assert state_root(found) == state_root(Executor(program).run(state))
-
-
-def dropped() -> ScalarProgram:
-    """The score where its random word is not negative, else 0; a score past the end of a tile would be large."""
-    s = ScalarBuilder([DType.F32, DType.I32])
-    return s.build(s.select(s.lt(s.operand(1), s.i32(0)), s.f32(0.0), s.add(s.operand(0), s.f32(2.0**20))))
-
-
-def readers(*, is_output: bool = False, few: bool = False) -> tuple[Program, list[list[Tensor]]]:
-    """Scores of 2 heads, 20 by 14, with dropout; rows and columns are reduced, and multiplied from either side."""
-    heads, m, n, d = 2, 20, 14, 7
-    specs = [TensorSpec(DType.F32, (heads, rows, d)) for rows in (m, n)] + [TensorSpec(DType.I32, (2,))]
-    b = ProgramBuilder([specs])
-    q, k, key = (b.input(0, i) for i in range(3))
-    eq, ek = b.rowexp(q, 1), b.rowexp(k, 1)
-    scores = b.dot(q.unsqueeze(2), k.unsqueeze(1), eq.unsqueeze(2), ek.unsqueeze(1), (heads, m, n), (d,), 14, 14)
-    kept = b.map(dropped(), [scores, b.random(3, key, key, (heads, m, n))], (heads, m, n))
-    columns = kept.permute(0, 2, 1)
-    ew, down = b.rowexp(q.permute(0, 2, 1), 1), b.rowexp(columns, 1)
-    back = b.dot(
-        q.permute(0, 2, 1).unsqueeze(2), columns.unsqueeze(1), ew.unsqueeze(2), down.unsqueeze(1),
-        (heads, d, n), (m,), 14, 22,
-    )  # fmt: skip
-    ends = [b.max(scores, 1), back]
-    if not few:
-        e, turned = b.rowexp(kept, 1), k.permute(0, 2, 1)
-        both = e.unsqueeze(2), b.rowexp(turned, 1).unsqueeze(1)
-        mixed = b.dot(kept.unsqueeze(2), turned.unsqueeze(1), *both, (heads, m, d), (n,), 22, 14)
-        ends += [b.sum(kept, 1, e), b.sum(columns, 1, down), mixed]
-    program = b.build([[*ends, *([kept] if is_output else [])]])
-    torch.manual_seed(6)
-    x = [torch.randn(s.dims) * torch.exp2(torch.randint(-20, 20, (*s.dims[:2], 1))) for s in specs[:2]]
-    x[0][0, 3], x[1][1, 2, 1], x[0][1, 4, 0] = 0.0, float("inf"), float("nan")
-    return program, [[*x, torch.tensor([5, -6], dtype=torch.int32)]]
 
 
 def test_rows_columns_and_both_sides_of_short_tiles_have_the_bits_of_stock_torch(monkeypatch: pytest.MonkeyPatch):
@@ -171,3 +139,96 @@ def test_scores_that_are_wrong_in_one_reader_stop_the_run_in_which_they_are_due(
         except InvariantError as error:
             found.append(error.code)
     assert found == ["HardwareFault"]
+
+
+def by_triton(program: Program, *, by_tiles: bool | None = None) -> Executor:
+    return Executor(program, variant=KernelVariant.TRITON, by_tiles=by_tiles)
+
+
+def size(executor: Executor) -> int:
+    assert executor.whole is not None
+    return executor.whole.plan.size
+
+
+def is_by_tiles(executor: Executor) -> bool:
+    return any("by tiles" in name for name in executor.product_variants.values())
+
+
+def test_a_gpu_that_does_not_hold_the_scores_runs_by_tiles_and_one_that_holds_neither_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    program, inputs = readers()
+    stored, least = size(by_triton(program, by_tiles=False)), size(by_triton(program, by_tiles=True))
+    assert least < stored
+    found = {}
+    for most in (stored, stored - 1, least):
+        monkeypatch.setattr(backend, "memory", lambda most=most: most)
+        found[most] = is_by_tiles(made := by_triton(program))
+        assert state_root(made.run(inputs)) == state_root(Executor(program, variant=KernelVariant.STOCK).run(inputs))
+    assert found == {stored: False, stored - 1: True, least: True}
+    monkeypatch.setattr(backend, "memory", lambda: least - 1)
+    for by_tiles in (None, True):
+        with pytest.raises(UserError) as caught:
+            by_triton(program, by_tiles=by_tiles)
+        assert caught.value.code == "ProgramTooLarge"
+    monkeypatch.setattr(backend, "memory", lambda: stored - 1)
+    with pytest.raises(UserError, match="of the GPU's memory, which has"):
+        by_triton(program, by_tiles=False)
+
+
+def test_whoever_asks_whether_a_program_fits_is_told_of_the_gpu_too(monkeypatch: pytest.MonkeyPatch):
+    program, _ = readers()
+    least = size(by_triton(program, by_tiles=True))
+    assert not executor.usable_triton()  # asked once: its self-test runs programs of its own
+    monkeypatch.setattr(backend, "memory", lambda: least - 1)
+    check_memory(program)  # nobody asked for the GPU
+    monkeypatch.setenv("ASSAY_DEVICE", "cuda")
+    with pytest.raises(UserError, match="of the GPU's memory"):
+        check_memory(program)
+    monkeypatch.setattr(backend, "memory", lambda: least)
+    check_memory(program)
+
+
+def test_a_dispute_whose_values_no_gpu_holds_is_played_by_the_cpu(monkeypatch: pytest.MonkeyPatch):
+    """Whole runs by tiles, and every value of a step beside them, are more than the memory that tiles need."""
+    program, inputs = readers()
+    needed, honest = footprint.needed(program, frozenset())[0], backend.launch
+    launched, seen = [0], dict[bool, list[Tensor]]()
+    stored = size(by_triton(program, by_tiles=False))
+
+    def counted(*arguments: Any, **constants: Any) -> None:
+        launched[0] += 1
+        honest(*arguments, **constants)
+
+    def hook(k: int, value: Tensor) -> Tensor:
+        values.append(value.clone())
+        return torch.zeros_like(value) if k == len(program.nodes) - 1 else value
+
+    monkeypatch.setattr(backend, "launch", counted)
+    ends = {}
+    for is_held in (True, False):
+        monkeypatch.setattr(backend, "memory", lambda is_held=is_held: stored + needed - (not is_held))
+        values, made = list[Tensor](), by_triton(program)
+        before = launched[0]
+        ends[is_held] = made.run(inputs, hook)
+        assert (launched[0] > before) is is_held
+        seen[is_held] = values
+    assert [state_root([[t]]) for t in seen[True]] == [state_root([[t]]) for t in seen[False]]
+    assert state_root(ends[True]) == state_root(ends[False])
+    assert not ends[False][0][-1].any()
+
+
+def test_what_a_gpu_runs_asks_of_the_machine_what_its_native_kernels_would():
+    """Before a stake the machine is looked at by these: an executor for a GPU must not ask for more after it."""
+    if executor.usable_natives()[0] is None:
+        pytest.skip("there are no native kernels here")
+    b = ProgramBuilder([[TensorSpec(DType.F32, (300, 50))]])
+    program = b.build([[b.sum(b.input(0, 0), 1)]])
+    most = by_triton(program).memory
+    assert most < Executor(program, variant=KernelVariant.STOCK).memory
+    check_memory(program, most)
+    Executor(program, variant=KernelVariant.TRITON, memory=most)
+    with pytest.raises(UserError):
+        check_memory(program, most - 1)
+    with pytest.raises(UserError):
+        Executor(program, variant=KernelVariant.TRITON, memory=most - 1)

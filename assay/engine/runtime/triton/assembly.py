@@ -15,6 +15,7 @@ import struct
 import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,7 +29,9 @@ from assay.engine.runtime.triton.routes import Carrier, route
 from assay.engine.runtime.triton.row_kernels import row_kernel
 from assay.engine.runtime.triton.rows import LONGEST, row_groups
 from assay.engine.runtime.triton.tails import CausalRows
+from assay.engine.runtime.triton.tiles import VirtualKernels
 from assay.engine.runtime.triton.triangles import Triangles
+from assay.engine.runtime.triton.virtual import virtual_nodes
 from assay.engine.runtime.values.dtypes import TORCH
 from assay.protocol.arithmetic import functions
 from assay.protocol.arithmetic.scalar import SIGNATURES, Instruction, Op, ScalarProgram
@@ -64,13 +67,16 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """One kernel for one target: how many integer products its text has, and what it must not have."""
+    """One kernel for one target: how many integer products its text has, what it must not have, and the bytes that its
+    warps share.
+    """
 
     target: str
     kernel: str
     integer_products: int
     forbidden: list[str]
     lines: int
+    shared: int
 
 
 def findings(target: str, only: Collection[str] = ()) -> Iterator[CompiledKernel]:
@@ -81,9 +87,11 @@ def findings(target: str, only: Collection[str] = ()) -> Iterator[CompiledKernel
     for name, launch in launches():
         if only and name not in only:
             continue
-        text = compiled(launch, target)
+        made = compiled(launch, target)
+        text = str(made.asm["amdgcn" if is_amd(target) else "ptx"])
         found = sorted(_forbidden_amd(text) if is_amd(target) else set(FORBIDDEN.findall(text)))
-        yield CompiledKernel(target, name, len(INTEGER_PRODUCT.findall(text)), found, len(text.splitlines()))
+        counts = len(INTEGER_PRODUCT.findall(text)), found, len(text.splitlines())
+        yield CompiledKernel(target, name, *counts, made.metadata.shared)
 
 
 def is_amd(target: str) -> bool:
@@ -122,6 +130,7 @@ def launches() -> Iterator[tuple[str, backend.Launch]]:
     yield from _causal_launches()
     yield from _grouped_launches()
     yield "causal rows", _causal_rows()
+    yield from _tile_launches()
     program, node, values = _matrices(64, 64, 96, 24, 24)
     with backend.recorded() as seen:
         reductions.dot(program, node)(values)
@@ -212,6 +221,40 @@ def _causal_rows() -> backend.Launch:
     return seen[0]
 
 
+def _tile_launches() -> Iterator[tuple[str, backend.Launch]]:
+    """Readers of scores that are not stored: reductions of rows and of columns, products of both sides."""
+    heads, size, width = 2, 256, 64
+    specs = [TensorSpec(DType.F32, (heads, size, width))] * 2
+    b = ProgramBuilder([specs])
+    q, k = b.input(0, 0), b.input(0, 1)
+    sides = [b.rowexp(x, 1) for x in (q, k)]
+    dims = heads, size, size
+    scores = b.dot(q.unsqueeze(2), k.unsqueeze(1), sides[0].unsqueeze(2), sides[1].unsqueeze(1), dims, (width,), 14, 14)
+    s = ScalarBuilder([DType.F32])
+    weights = b.map(s.build(functions.exp(s, s.operand(0))), [scores], dims)
+    turned, columns = k.permute(0, 2, 1), weights.permute(0, 2, 1)
+    e, down, across = b.rowexp(weights, 1), b.rowexp(columns, 1), b.rowexp(turned, 1)
+    both, own = (heads, size, width), (heads, width, size)
+    ends = {
+        "a product by rows": b.dot(
+            weights.unsqueeze(2), turned.unsqueeze(1), e.unsqueeze(2), across.unsqueeze(1), both, (size,), 22, 14
+        ),
+        "a product by columns": b.dot(
+            turned.unsqueeze(2), columns.unsqueeze(1), across.unsqueeze(2), down.unsqueeze(1), own, (size,), 14, 22
+        ),
+        "a sum": b.sum(weights, 1, e),
+        "exponents of columns": down,
+    }
+    program = b.build([list(ends.values())])
+    virtual = virtual_nodes(program)
+    made = VirtualKernels(program, virtual, route, ProductChecks(program, ProductWatch(tuple(virtual.readers))))
+    values = [torch.zeros(n.spec.dims, dtype=TORCH[n.spec.dtype]) for n in program.nodes]
+    for name, end in ends.items():
+        with backend.recorded() as seen:
+            made.of(end.node)(values)
+        yield f"{name} of tiles of 14 bits", seen[-1]
+
+
 def _of_groups(program: Program) -> list[backend.Launch]:
     """What a whole run launches, of maps of any size."""
 
@@ -240,8 +283,8 @@ def _ones_below(size: int) -> bytes:
     return b"".join(struct.pack("<f", float(c <= r)) for r in range(size) for c in range(size))
 
 
-def compiled(launch: backend.Launch, target: str) -> str:
-    """The PTX of a launch, or AMD's assembly, specialised as a run would specialise it."""
+def compiled(launch: backend.Launch, target: str) -> Any:
+    """What Triton makes of a launch (its `asm`: PTX, or AMD's), specialised as a run would specialise it."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -255,7 +298,7 @@ def compiled(launch: backend.Launch, target: str) -> str:
     source = ASTSource(launch.kernel, signature=signature, constexprs=constants, attrs=attributes)
     options = backend.compiled_as(launch.warps, launch.stages)
     device = GPUTarget("hip", target, 64) if is_amd(target) else GPUTarget("cuda", int(target), 32)
-    return str(triton.compile(source, target=device, options=options).asm["amdgcn" if is_amd(target) else "ptx"])
+    return triton.compile(source, target=device, options=options)
 
 
 def _type(value: Tensor | int) -> str:

@@ -102,6 +102,25 @@ def memory() -> int | None:
     return int(torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory)
 
 
+@cache
+def shared_memory() -> int:
+    """Bytes that the warps of a program may share. Where there is no GPU, what kernels are compiled for has as much as
+    the smallest of those that they run on.
+    """
+    if device().type != "cuda":
+        return 96 << 10
+    found = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return getattr(found, "shared_memory_per_block_optin", 64 << 10)
+
+
+@cache
+def processors() -> int:
+    """How many programs run at a time; 1 where there is no GPU."""
+    if device().type != "cuda":
+        return 1
+    return torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
+
+
 def compiled_as(warps: int, stages: int) -> dict[str, Any]:
     """What a kernel is compiled with: to the letter the same wherever it is asked for, or it is compiled again."""
     return {"num_warps": warps, "num_stages": stages, **OPTIONS}

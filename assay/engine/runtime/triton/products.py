@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from math import prod
 
 import torch
@@ -66,7 +65,7 @@ def blocks(m: int, n: int, batch: int, terms: int, found: Route, *, packed: bool
     places = found.digits_a + found.digits_b - 1
     widest = {1: 256, 3: 128} if packed else {1: 128}
     bm, bn = _tile(m, 128), _tile(n, widest.get(places, 64))
-    memory, processors = _device()
+    memory, processors = backend.shared_memory(), backend.processors()
 
     def waves(width: int) -> float:
         count = -(-m // bm) * -(-n // width) * batch
@@ -86,18 +85,6 @@ def blocks(m: int, n: int, batch: int, terms: int, found: Route, *, packed: bool
 def block_terms(terms: int, most: int) -> int:
     """Terms that one step of the loop multiplies; the interpreter takes many at once."""
     return min(max(1 << max(terms - 1, 0).bit_length(), 32), 1 << 12 if backend.is_interpreted() else most)
-
-
-@cache
-def _device() -> tuple[int, int]:
-    """Bytes of memory that the warps of a program may share, and how many programs run at a time.
-
-    Where there is no GPU, what kernels are compiled for has as much memory as the smallest of those that they run on.
-    """
-    if backend.device().type != "cuda":
-        return 96 << 10, 1
-    found = torch.cuda.get_device_properties(torch.cuda.current_device())
-    return getattr(found, "shared_memory_per_block_optin", 64 << 10), found.multi_processor_count
 
 
 ProductParts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]

@@ -28,6 +28,9 @@ from assay.protocol.program.program import Program
 
 WARPS = 8
 
+_LEAST_SHARED = 160 << 10
+"""Bytes for the loads of two steps of a loop: 127,232 for sm_90 and heads of 64; those of three no H200 has."""
+
 _SUMS = "sum0, sum1, sum2, sum3, sum4"
 
 _CHECK = ("due", "weights", "middle", "left")
@@ -36,6 +39,11 @@ _CHECK = ("due", "weights", "middle", "left")
 def tile() -> int:
     """Rows and columns of a tile; the interpreter takes many at once."""
     return 128 if backend.is_interpreted() else 64
+
+
+def _stages(*widths: int) -> int:
+    """Steps of a loop whose loads are under way, by the widths of what a step loads."""
+    return 2 if max(widths) <= 64 and backend.shared_memory() >= _LEAST_SHARED else 1
 
 
 def _width(size: int, most: int) -> int:
@@ -86,7 +94,7 @@ class _TileText:
         self.tile: list[str] = []
         self._values: dict[int, str] = {}
         self._loaded: dict[tuple[Operand, tuple[int, ...]], str] = {}
-        self.narrow = self.space.numel < NARROW
+        self.narrow, self.widest = self.space.numel < NARROW, 0
         program = made.program
         for i, v in enumerate(made.virtual.chain(program, source)):
             node = program.nodes[v]
@@ -145,6 +153,7 @@ class _TileText:
         constants = [node.precision_a, node.precision_b, *_digits(found), times[readers.index(self.k)]]
         text = ", ".join(map(str, (*numbers, *constants)))
         block = max(32, 1 << (terms - 1).bit_length())
+        self.widest = max(self.widest, block)
         self.tile.append(f"t{i} = score_tile({', '.join(names)}, {check}, g, m, n, {text}, BM, BN, {block})")
         self._result = f"t{i}"
 
@@ -281,20 +290,20 @@ def _reduction(made: VirtualKernels, k: int, node: RowExp | Max | Sum, reader: T
             "tl.store(out + at, result, mask=live_own)",
         ],
     )
-    grid = (-(-count // (bn if reader.turned else bm)) * space.batch,)
+    grid, stages = (-(-count // (bn if reader.turned else bm)) * space.batch,), _stages(text.widest)
 
     def run(values: list[Tensor]) -> Tensor:
         out = empty(dims, node.spec.dtype)
-        backend.launch(kernel, grid, *text.arguments(values), memory(out), BM=bm, BN=bn, warps=WARPS)
+        backend.launch(kernel, grid, *text.arguments(values), memory(out), BM=bm, BN=bn, warps=WARPS, stages=stages)
         return out
 
     return run
 
 
 def _product(made: VirtualKernels, k: int, node: Dot, reader: TileReader) -> Kernel:
-    """Tiles by blocks of the stored side: the virtual one is taken for A, whichever it is."""
+    """Blocks of the stored side by tiles: it is taken for A, the virtual one for B, whichever they are."""
     program, text = made.program, _TileText(made, k, reader.source)
-    space, sides, found = text.space, SideMatrices(program, node), made.route(node, is_turned=reader.is_b)
+    space, sides, found = text.space, SideMatrices(program, node), made.route(node, is_turned=not reader.is_b)
     mine, theirs = (1, 0) if reader.is_b else (0, 1)
     e, (y, f) = sides.exponents(mine), sides.side(theirs)
     count, columns, terms = sides.own[mine], sides.own[theirs], prod(node.red)
@@ -312,33 +321,35 @@ def _product(made: VirtualKernels, k: int, node: Dot, reader: TileReader) -> Ker
         f"{other} = first + tl.arange(0, {step})",
         *text.numbers(),
         *text.tile,
-        f"q = {f'tl.trans({value})' if reader.turned else value}",
+        # The right factor, which tensor cores read from shared memory: for a left one Triton has every thread make its
+        # registers' elements, most of them many times over, and spills thousands.
+        f"q = {value if reader.turned else f'tl.trans({value})'}",
         f"w = side_tile({names[1]}, e_column, g, {other}, column, {terms}, {columns}, {outer[1]}, "
         f"{_numbers(y.strides)}, {py})",
-        f"{_SUMS} = multiplied({_SUMS}, q, w, {digits})",
+        f"{_SUMS} = multiplied({_SUMS}, w, q, {digits})",
     ]
     if number:
         loop += [
             "if is_due:",
             f"    weighed = tl.load(middle + g.to(tl.int64) * {terms} + {other}, mask={other} < {terms}, other=0)",
-            "    rest += tl.sum(q.to(tl.int64) * weighed[None, :], 1)",
+            "    rest += tl.sum(q.to(tl.int64) * weighed[:, None], 0)",
         ]
     last = [
         f"total = joined({_SUMS}, {_numbers(_digits(found)[:3])})",
-        f"result = rounded_product(total, e_own, e_column, {p}, {py})",
+        f"result = rounded_product(total, e_column, e_own, {py}, {p})",
     ]
     if number:
         last += [
             "if is_due:",
             f"    weight = tl.load(weights + column, mask=column < {columns}, other=0)",
-            "    left_over = tl.sum(total * weight[None, :], 1) - rest",
+            "    left_over = tl.sum(total * weight[:, None], 0) - rest",
             f"    to = left + g.to(tl.int64) * {count} + {own}",
             f"    tl.atomic_add(to, left_over, mask={own} < {count}, sem='relaxed')",
         ]
     to = (
-        f"(g.to(tl.int64) * {columns} + column)[None, :] * {count} + {own}[:, None]"
+        f"(g.to(tl.int64) * {columns} + column)[:, None] * {count} + {own}[None, :]"
         if reader.is_b
-        else f"(g.to(tl.int64) * {count} + {own})[:, None] * {columns} + column[None, :]"
+        else f"(g.to(tl.int64) * {count} + {own})[None, :] * {columns} + column[:, None]"
     )
     kernel = text.finish(
         "out, BM: tl.constexpr, BN: tl.constexpr, BC: tl.constexpr",
@@ -347,12 +358,12 @@ def _product(made: VirtualKernels, k: int, node: Dot, reader: TileReader) -> Ker
             "column = tl.arange(0, BC)",
             *_exponent_lines("e_own", names[0], e, z0, z1, own, count),
             *_exponent_lines("e_column", names[2], f, z0, z1, "column", columns),
-            *(f"sum{i} = nothing({size}, BC, {int(found.carrier)})" for i in range(5)),
+            *(f"sum{i} = nothing(BC, {size}, {int(found.carrier)})" for i in range(5)),
             *((f"is_due = tl.load(due) == {number}", f"rest = tl.zeros([{size}], tl.int64)") if number else ()),
             f"for first in range(0, {terms}, {step}):",
             *(f"    {line}" for line in loop),
             *last,
-            f"tl.store(out + {to}, result, mask=({own} < {count})[:, None] & (column < {columns})[None, :])",
+            f"tl.store(out + {to}, result, mask=(column < {columns})[:, None] & ({own} < {count})[None, :])",
         ],
     )
     grid = (-(-count // (bn if reader.turned else bm)) * space.batch,)
@@ -360,14 +371,15 @@ def _product(made: VirtualKernels, k: int, node: Dot, reader: TileReader) -> Ker
     assert parts is not None
     dims, order = node.spec.dims, tuple(d for part in parts for d in part)
     ordered, back = tuple(dims[d] for d in order), tuple(order.index(d) for d in range(len(dims)))
-    strides = (*y.strides, *f.strides[:3])
+    strides, stages = (*y.strides, *f.strides[:3]), _stages(text.widest, bc)
 
     def run(values: list[Tensor]) -> Tensor:
         out = empty(ordered, node.spec.dtype)
         if made.checks is not None:
             given = y(values), f(values)
             weigh(made.checks, k, given, (*outer, columns, terms), strides, precision=py, along=False)
-        backend.launch(kernel, grid, *text.arguments(values), out, BM=bm, BN=bn, BC=bc, warps=WARPS)
+        cut = {"BM": bm, "BN": bn, "BC": bc}
+        backend.launch(kernel, grid, *text.arguments(values), out, **cut, warps=WARPS, stages=stages)
         return out if back == tuple(range(len(dims))) else arena.contiguous(out.permute(back))
 
     return run

@@ -190,7 +190,7 @@ def _product(node: Dot, spaces: dict[int, TileSpace], admits: Admits) -> TileRea
         return None
     is_b = node.b.node in spaces
     x, precisions = (node.b if is_b else node.a), (node.precision_a, node.precision_b)
-    found = admits(*(reversed(precisions) if is_b else precisions))
+    found = admits(*(precisions if is_b else reversed(precisions)))  # the virtual side is the right factor
     batch, own, other = (parts[0], parts[2], parts[1]) if is_b else parts
     space, dims, terms = spaces[x.node], node.spec.dims, prod(node.red)
     sizes = (*dims, *node.red)

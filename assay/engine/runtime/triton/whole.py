@@ -18,17 +18,13 @@ from assay.engine.runtime.triton import ahead, arena, backend
 from assay.engine.runtime.triton.donation import Plan, plan_of
 from assay.engine.runtime.triton.groups import MapGroups
 from assay.engine.runtime.values.dtypes import TORCH, canonical
-from assay.protocol.errors import InvariantError, UserError
+from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Output
 from assay.protocol.program.program import Program
 
 
 class WholeRuns:
-    """Runs of one program, by one thread at a time: whoever runs several after another holds `turn`.
-
-    Raises:
-        UserError: ProgramTooLarge, before anything is allocated: a run does not fit the GPU.
-    """
+    """Runs of one program, by one thread at a time: whoever runs several after another holds `turn`."""
 
     def __init__(self, program: Program, groups: MapGroups) -> None:
         self._program, self.groups = program, groups
@@ -41,15 +37,6 @@ class WholeRuns:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._runs = 0
         self._ends: list[Tensor] = []
-        most = backend.memory()
-        if most is not None and self.plan.size > most:
-            # The machine's own memory may be larger: an actor that finds this out in a run has staked already.
-            needed, has = self.plan.size / 2**30, most / 2**30
-            raise UserError(
-                f"A run of the program takes {needed:,.1f} GiB of the GPU's memory, which has {has:,.1f} GiB.",
-                code="ProgramTooLarge",
-                remedy="Run it by --device cpu, or on a larger GPU.",
-            )
 
     @cached_property
     def plan(self) -> Plan:

@@ -54,11 +54,11 @@ def side_tile(
     y, e, g, k, column, K: tl.constexpr, COLUMNS: tl.constexpr, BATCH: tl.constexpr,
     S0: tl.constexpr, S1: tl.constexpr, SC: tl.constexpr, SK: tl.constexpr, P: tl.constexpr,
 ):  # fmt: skip
-    """q_P(y, e) i32 [terms, columns] of a stored operand y under exponents e i32 [columns]."""
+    """q_P(y, e) i32 [columns, terms] of a stored operand y under exponents e i32 [columns]."""
     z = g.to(tl.int64)
-    at = (z // BATCH) * S0 + (z % BATCH) * S1 + (k.to(tl.int64) * SK)[:, None] + (column.to(tl.int64) * SC)[None, :]
-    value = tl.load(y + at, mask=(k < K)[:, None] & (column < COLUMNS)[None, :], other=0.0)
-    return quantized(value, e[None, :], P)
+    at = (z // BATCH) * S0 + (z % BATCH) * S1 + (column.to(tl.int64) * SC)[:, None] + (k.to(tl.int64) * SK)[None, :]
+    value = tl.load(y + at, mask=(column < COLUMNS)[:, None] & (k < K)[None, :], other=0.0)
+    return quantized(value, e[:, None], P)
 
 
 @triton.jit
