@@ -13,10 +13,23 @@ INLINE vi key_of(vi bits, int is_max)
     return bits & splat_i(ABS_BITS);
 }
 
-/* Keys, or quantized values, of columns over some terms that lie `step` apart: each column stays in a register. */
+#define TOGETHER 4 /* vectors of columns that are read side by side: whole lines of memory, one after another */
+
+/* Keys of columns over some terms that lie `step` apart: each column stays in a register. */
 INLINE void column_most(int32_t *most, const int32_t *x, int64_t n, int64_t terms, int64_t step, int is_max)
 {
     int64_t c = 0;
+    for (; c + TOGETHER * LANES <= n; c += TOGETHER * LANES) {
+        vi m[TOGETHER];
+#pragma GCC unroll 4
+        for (int v = 0; v < TOGETHER; v++) m[v] = load_i(most + c + v * LANES);
+        for (int64_t k = 0; k < terms; k++)
+#pragma GCC unroll 4
+            for (int v = 0; v < TOGETHER; v++)
+                m[v] = vmax_i(m[v], key_of(load_i(x + k * step + c + v * LANES), is_max));
+#pragma GCC unroll 4
+        for (int v = 0; v < TOGETHER; v++) store_i(most + c + v * LANES, m[v]);
+    }
     for (; c + LANES <= n; c += LANES) {
         vi m = load_i(most + c);
         for (int64_t k = 0; k < terms; k++) m = vmax_i(m, key_of(load_i(x + k * step + c), is_max));
@@ -29,10 +42,25 @@ INLINE void column_most(int32_t *most, const int32_t *x, int64_t n, int64_t term
     }
 }
 
+/* The same of quantized values, and their sums. */
 INLINE void column_totals(int64_t *total, const int32_t *x, int64_t n, int64_t terms, int64_t step, const float *first,
                           const float *second)
 {
-    for (int64_t c = 0; c < n; c += LANES) {
+    int64_t c = 0;
+    for (; c + 2 * LANES <= n; c += 2 * LANES) {
+        vl *t = (vl *)(total + c), sums[4] = {t[0], t[1], t[2], t[3]};
+        vf f[2] = {load_f(first + c), load_f(first + c + LANES)};
+        vf s[2] = {load_f(second + c), load_f(second + c + LANES)};
+        for (int64_t k = 0; k < terms; k++)
+#pragma GCC unroll 2
+            for (int v = 0; v < 2; v++) {
+                vi q = quantize(load_i(x + k * step + c + v * LANES), f[v], s[v]);
+                sums[2 * v] += low_l(q), sums[2 * v + 1] += high_l(q);
+            }
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++) t[v] = sums[v];
+    }
+    for (; c < n; c += LANES) {
         vl *t = (vl *)(total + c), low = t[0], high = t[1];
         vf f = load_f(first + c), s = load_f(second + c);
         if (c + LANES <= n)

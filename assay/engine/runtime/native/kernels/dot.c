@@ -18,6 +18,7 @@
 
 #define BLOCK_PAIRS 256       /* pairs of a tile's rows that stay in the first cache beside those of its columns */
 #define BLOCK_BYTES (1 << 18) /* of packed A per thread */
+#define MOST_PANELS 4         /* of A in a block */
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -157,12 +158,12 @@ static void multiply_tiles(const job *j, int64_t batch, int64_t panel, int64_t p
 /* How many pairs may be added in 32 bits (limits.py). Runs of norms start at multiples of SEGMENT, so that each is some
    whole segments, the squares of which bound it; the margin covers the rounding of these sums, 2^-24 for each of 128
    additions. */
-static int64_t run_of(const job *j, int x, int y, float square_a, float square_b)
+static int64_t run_of(const job *j, int x, int y, double norm_a, double norm_b)
 {
     if (!j->by_norm) return j->run[x][y];
-    double most = sqrt((double)square_a * (double)square_b) * (1.0 + 1e-4), segments = (double)j->plan->room / most;
-    if (!(segments < (double)(BLOCK_PAIRS / SEGMENT))) return BLOCK_PAIRS;
-    return segments < 1.0 ? j->run[x][y] : (int64_t)segments * SEGMENT;
+    double most = norm_a * norm_b * (1.0 + 1e-4), room = (double)j->plan->room;
+    if (BLOCK_PAIRS / SEGMENT * most <= room) return BLOCK_PAIRS;
+    return most > room ? j->run[x][y] : (int64_t)(room / most) * SEGMENT;
 }
 
 /* The same by pairs of i16: tiles of 8 rows and 32 columns, K in blocks, for every pair of digits. */
@@ -172,11 +173,13 @@ static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t p
     const dot_plan *p = j->plan;
     int64_t plane = padded_pairs(p->k) * 2 * PANEL, pairs = ceil_div(p->k, 2), halves = 2 * panels;
     int products = j->da.count * j->db.count;
+    double norms[MOST_PANELS] = {0.0};
+    for (int64_t i = 0; i < panels && j->by_norm; i++) norms[i] = sqrt(a.square[i]);
     for (int64_t n = 0; n < j->panels_n; n += 2) {
         int64_t column = n * PANEL, columns = p->n - column < TILE_COLUMNS ? p->n - column : TILE_COLUMNS;
         const int16_t *pb = (const int16_t *)(b.data + n * j->bytes_b);
-        float square = 0.0f;
-        if (j->by_norm) square = columns > PANEL && b.square[n + 1] > b.square[n] ? b.square[n + 1] : b.square[n];
+        double norm = 0.0;
+        if (j->by_norm) norm = sqrt(columns > PANEL && b.square[n + 1] > b.square[n] ? b.square[n + 1] : b.square[n]);
         for (int64_t done = 0; done < pairs; done += BLOCK_PAIRS) {
             int64_t count = pairs - done < BLOCK_PAIRS ? pairs - done : BLOCK_PAIRS;
             for (int64_t h = 0; h < halves; h++) {
@@ -189,7 +192,7 @@ static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t p
                 for (int x = 0; x < j->da.count; x++)
                     for (int y = 0; y < j->db.count; y++, s += 2 * TILE) {
                         multiply_tile(pa + x * plane, pb + y * plane + done * 2 * PANEL, j->bytes_b / 2, count,
-                                      run_of(j, x, y, a.square[h / 2], square), columns > PANEL ? 2 * PANEL : PANEL,
+                                      run_of(j, x, y, norms[h / 2], norm), columns > PANEL ? 2 * PANEL : PANEL,
                                       done == 0, done + count == pairs, s, s + TILE);
                     }
             }
@@ -204,7 +207,7 @@ static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t p
                 for (int y = 0; y < j->db.count; y++, s += 2 * TILE) {
                     double weight = (double)(1LL << (x * j->da.shift + y * j->db.shift));
                     t[terms++] = (term){s, weight};
-                    if (pairs > BLOCK_PAIRS || run_of(j, x, y, a.square[h / 2], square) < pairs)
+                    if (pairs > BLOCK_PAIRS || run_of(j, x, y, norms[h / 2], norm) < pairs)
                         t[terms++] = (term){s + TILE, weight * 65536.0};
                 }
             finish_tile(j, batch, row, rows, column, columns, t, terms, TILE_COLUMNS, a.up + h * TILE_ROWS,
@@ -345,7 +348,7 @@ EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, c
     job j = {.plan = p, .a = a, .b = b, .ea = ea, .eb = eb, .out = out, .raw = raw};
     measure(&j);
     int64_t most = BLOCK_BYTES / j.bytes_a, share = ceil_div(j.panels_m * p->batches, 4 * threads);
-    j.panels_block = most < 1 ? 1 : most > 4 ? 4 : most;
+    j.panels_block = most < 1 ? 1 : most > MOST_PANELS ? MOST_PANELS : most;
     if (threads > 1 && share < j.panels_block) j.panels_block = share;
     j.blocks = ceil_div(j.panels_m, j.panels_block);
     if (threads == 1 || p->batches >= 2 * threads) {

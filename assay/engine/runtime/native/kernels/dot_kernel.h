@@ -91,6 +91,24 @@ INLINE void add_pair(vector s[ROWS][2 * PER_PANEL], const int16_t *a, const int1
     ROW_OF(3, 1);
 #undef ROW_OF
 }
+#elif VBYTES == 32
+/* Written out: by intrinsics GCC 12 reads b from memory for every row, and the loop waits for its loads. */
+INLINE void add_pair(vector s[ROWS][2 * PER_PANEL], const int16_t *a, const int16_t *b, int64_t b_stride,
+                     const int panels)
+{
+    (void)b_stride, (void)panels; /* one panel */
+    vector y0, y1, x, t;
+#define ROW_OF(at, left, right)                                                                                        \
+    "vpbroadcastd " at "(%[a]), %[x]\n\tvpmaddwd %[y0], %[x], %[t]\n\tvpmaddwd %[y1], %[x], %[x]\n\t"                  \
+    "vpaddd %[t], %[" left "], %[" left "]\n\tvpaddd %[x], %[" right "], %[" right "]\n\t"
+    __asm__("vmovdqa (%[b]), %[y0]\n\tvmovdqa 32(%[b]), %[y1]\n\t" /* pairs of eight columns, and of eight more */
+            ROW_OF("0", "s0", "t0") ROW_OF("4", "s1", "t1") ROW_OF("8", "s2", "t2") ROW_OF("12", "s3", "t3")
+            : [s0] "+x"(s[0][0]), [t0] "+x"(s[0][1]), [s1] "+x"(s[1][0]), [t1] "+x"(s[1][1]), [s2] "+x"(s[2][0]),
+              [t2] "+x"(s[2][1]), [s3] "+x"(s[3][0]), [t3] "+x"(s[3][1]), [y0] "=&x"(y0), [y1] "=&x"(y1), [x] "=&x"(x),
+              [t] "=&x"(t)
+            : [a] "r"(a), [b] "r"(b), "m"(*(const char (*)[4 * ROWS]) a), "m"(*(const char (*)[64])b));
+#undef ROW_OF
+}
 #else
 INLINE void add_pair(vector s[ROWS][2 * PER_PANEL], const int16_t *a, const int16_t *b, int64_t b_stride,
                      const int panels)

@@ -170,6 +170,10 @@ static inline void columns_to_pairs(const float *x, int64_t at, const int64_t *r
     }
 }
 
+#elif VBYTES == 32
+
+#include "dot_pack_eight.h"
+
 #else
 
 typedef struct {
@@ -277,6 +281,15 @@ static inline void add_squares(const int16_t *lines, float squares[PANEL])
         sum = _mm512_add_ps(sum, _mm512_cvtepi32_ps(_mm512_madd_epi16(line, line)));
     }
     _mm512_storeu_ps(squares, sum);
+#elif VBYTES == 32
+    for (int r = 0; r < PANEL; r += 8) {
+        __m256 sum = _mm256_loadu_ps(squares + r);
+        for (int t = 0; t < 16; t++) {
+            __m256i line = _mm256_load_si256((const __m256i *)(lines + 32 * t + 2 * r));
+            sum = _mm256_add_ps(sum, _mm256_cvtepi32_ps(_mm256_madd_epi16(line, line)));
+        }
+        _mm256_storeu_ps(squares + r, sum);
+    }
 #else
     for (int r = 0; r < PANEL; r += 4) {
         four_f sum = load4_f(squares + r);

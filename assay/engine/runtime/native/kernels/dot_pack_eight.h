@@ -1,0 +1,111 @@
+/* Packing by vectors of eight words (AVX2). */
+#ifndef ASSAY_DOT_PACK_EIGHT_H
+#define ASSAY_DOT_PACK_EIGHT_H
+
+typedef struct {
+    __m256 first, second, limit;
+    int two;
+} factors;
+
+static inline __m256i quantize(__m256 x, factors f)
+{
+    __m256i exponent = _mm256_set1_epi32(0x7F800000);
+    __m256i not_finite = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_castps_si256(x), exponent), exponent);
+    x = _mm256_mul_ps(x, f.first);
+    if (f.two) x = _mm256_mul_ps(x, f.second);
+    x = _mm256_max_ps(_mm256_min_ps(x, f.limit), _mm256_sub_ps(_mm256_setzero_ps(), f.limit));
+    return _mm256_andnot_si256(not_finite, _mm256_cvtps_epi32(x));
+}
+
+/* The digits of q for i16 pairs: low in [-2^(s-1), 2^(s-1)), high the rest. */
+static inline __m256i low_digit(__m256i q, int shift)
+{
+    __m256i half = _mm256_set1_epi32(1 << (shift - 1));
+    __m256i masked = _mm256_and_si256(_mm256_add_epi32(q, half), _mm256_set1_epi32((1 << shift) - 1));
+    return _mm256_sub_epi32(masked, half);
+}
+static inline __m256i high_digit(__m256i q, int shift)
+{
+    return _mm256_srai_epi32(_mm256_add_epi32(q, _mm256_set1_epi32(1 << (shift - 1))), shift);
+}
+
+/* After packing two vectors lane by lane, dword j of the result holds the pair PAIR_OF[j]. */
+static const uint8_t PAIR_OF[8] = {0, 1, 4, 5, 2, 3, 6, 7};
+
+/* 8 rows of 16 k to 8 pairs of 8 rows. */
+static inline void store_pairs(__m256i row[8], int16_t *out)
+{
+    transpose8(row);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) _mm256_store_si256((__m256i *)(out + 32 * PAIR_OF[i]), row[i]);
+}
+
+static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, const scales *f, const dot_digits d,
+                          int16_t *out, int64_t plane)
+{
+    float tail[16];
+    __m256 limit = _mm256_set1_ps(f->limit);
+    for (int64_t r0 = 0; r0 < 16; r0 += 8) {
+        for (int64_t k = 0; k < 32; k += 16) {
+            __m256i low[8], high[8];
+#pragma GCC unroll 8
+            for (int64_t r = 0; r < 8; r++) {
+                low[r] = high[r] = _mm256_setzero_si256();
+                if (r0 + r >= rows || k >= count) continue;
+                const float *p = row[r0 + r] + k;
+                if (count - k < 16) {
+                    memset(tail, 0, sizeof tail);
+                    memcpy(tail, p, (size_t)(count - k) * 4);
+                    p = tail;
+                }
+                factors by = {_mm256_set1_ps(f->first[r0 + r]), _mm256_set1_ps(f->second[r0 + r]), limit, f->two};
+                __m256i q0 = quantize(_mm256_loadu_ps(p), by), q1 = quantize(_mm256_loadu_ps(p + 8), by);
+                if (d.count == 1) {
+                    low[r] = _mm256_packs_epi32(q0, q1);
+                } else {
+                    low[r] = _mm256_packs_epi32(low_digit(q0, d.shift), low_digit(q1, d.shift));
+                    high[r] = _mm256_packs_epi32(high_digit(q0, d.shift), high_digit(q1, d.shift));
+                }
+            }
+            store_pairs(low, out + k * 16 + r0 * 2);
+            if (d.count > 1) store_pairs(high, out + plane + k * 16 + r0 * 2);
+        }
+    }
+}
+
+static inline __m256i joined(__m256i q0, __m256i q1) { return _mm256_blend_epi16(q0, _mm256_slli_epi32(q1, 16), 0xAA); }
+
+/* Quantized values of rows r .. r + 7 at x, which lie side by side; of rows beyond the last nothing is read. */
+static inline __m256i quantize_rows(const float *x, int64_t r, int64_t rows, const scales *f)
+{
+    float tail[8];
+    factors by = {_mm256_loadu_ps(f->first + r), _mm256_loadu_ps(f->second + r), _mm256_set1_ps(f->limit), f->two};
+    if (rows - r < 8) {
+        memset(tail, 0, sizeof tail);
+        memcpy(tail, x + r, (size_t)(rows - r) * 4);
+        return quantize(_mm256_loadu_ps(tail), by);
+    }
+    return quantize(_mm256_loadu_ps(x + r), by);
+}
+
+static void columns_to_pairs(const float *x, int64_t at, const int64_t *red, int64_t rows, int64_t count,
+                             const scales *f, dot_digits d, int16_t *out, int64_t plane)
+{
+    for (int64_t r = 0; r < 16; r += 8) {
+        for (int64_t t = 0; t < 16; t++) {
+            __m256i q0 = _mm256_setzero_si256(), q1 = q0;
+            if (2 * t < count && r < rows) q0 = quantize_rows(x + (at + red[2 * t]), r, rows, f);
+            if (2 * t + 1 < count && r < rows) q1 = quantize_rows(x + (at + red[2 * t + 1]), r, rows, f);
+            __m256i *to = (__m256i *)(out + 32 * t + 2 * r);
+            if (d.count == 1) {
+                _mm256_store_si256(to, joined(q0, q1));
+                continue;
+            }
+            _mm256_store_si256(to, joined(low_digit(q0, d.shift), low_digit(q1, d.shift)));
+            to = (__m256i *)(out + plane + 32 * t + 2 * r);
+            _mm256_store_si256(to, joined(high_digit(q0, d.shift), high_digit(q1, d.shift)));
+        }
+    }
+}
+
+#endif
