@@ -10,6 +10,10 @@ INLINE int32_t largest_of(vi x)
 {
 #if VBYTES == 64
     return _mm512_reduce_max_epi32((__m512i)x);
+#elif VBYTES == 32
+    __m128i m = _mm_max_epi32(_mm256_castsi256_si128((__m256i)x), _mm256_extracti128_si256((__m256i)x, 1));
+    m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0x4E));
+    return _mm_cvtsi128_si32(_mm_max_epi32(m, _mm_shuffle_epi32(m, 0xB1)));
 #else
     int32_t m = x[0];
     for (int i = 1; i < LANES; i++) m = m > x[i] ? m : x[i];
