@@ -74,7 +74,7 @@ def battery() -> tuple[Program, tuple[str, ...]]:
         s = ScalarBuilder([F32])
         found.append((function.__name__, b.map(s.build(function(s, s.operand(0))), [slots[0]], shape)))
     x, key = slots[0], b.input(0, len(types))
-    turned = x.permute(1, 0)
+    turned = slots[1].permute(1, 0)  # whose columns differ, as the rows of x do
     index = slots[7].select(1, 0)
     found += [
         ("ROWEXP", b.rowexp(x, 1)),

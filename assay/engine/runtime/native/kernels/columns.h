@@ -13,7 +13,7 @@ INLINE vi key_of(vi bits, int is_max)
     return bits & splat_i(ABS_BITS);
 }
 
-#define TOGETHER 4 /* vectors of columns that are read side by side: whole lines of memory, one after another */
+#define TOGETHER (128 / VBYTES) /* vectors of columns that are read side by side: two whole lines of memory */
 
 /* Keys of columns over some terms that lie `step` apart: each column stays in a register. */
 INLINE void column_most(int32_t *most, const int32_t *x, int64_t n, int64_t terms, int64_t step, int is_max)
@@ -21,13 +21,13 @@ INLINE void column_most(int32_t *most, const int32_t *x, int64_t n, int64_t term
     int64_t c = 0;
     for (; c + TOGETHER * LANES <= n; c += TOGETHER * LANES) {
         vi m[TOGETHER];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < TOGETHER; v++) m[v] = load_i(most + c + v * LANES);
         for (int64_t k = 0; k < terms; k++)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int v = 0; v < TOGETHER; v++)
                 m[v] = vmax_i(m[v], key_of(load_i(x + k * step + c + v * LANES), is_max));
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < TOGETHER; v++) store_i(most + c + v * LANES, m[v]);
     }
     for (; c + LANES <= n; c += LANES) {
