@@ -154,7 +154,7 @@ def is_by_tiles(executor: Executor) -> bool:
     return any("by tiles" in name for name in executor.product_variants.values())
 
 
-def test_a_gpu_that_does_not_hold_the_scores_runs_by_tiles_and_one_that_holds_neither_is_refused(
+def test_a_gpu_that_lacks_room_for_scores_runs_by_tiles_or_refuses(
     monkeypatch: pytest.MonkeyPatch,
 ):
     program, inputs = readers()
