@@ -27,8 +27,8 @@ NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py 
   $(addprefix tests/unit/model/test_,model_differential.py model_machine.py) \
   $(addprefix tests/house/test_,mutant_outcomes.py packaging.py)
 
-# What the gate tests while contracts compile, which keeps one core busy: it needs none of them.
-EARLY := $(addprefix tests/unit/,protocol simulation model datasets planning solvers engine) tests/second/test_vectors.py
+# What the gate tests while contracts compile, which keeps one core busy: it needs none of them. Long files come first.
+EARLY := $(addprefix tests/unit/,engine protocol simulation model datasets planning solvers) tests/second/test_vectors.py
 
 # `make device` runs where nothing was set up: by the Python that is named, else by .venv's, else by python3.
 DEVICE := $(if $(filter file,$(origin PYTHON)),$(firstword $(wildcard $(BIN)/python) python3),$(PYTHON))

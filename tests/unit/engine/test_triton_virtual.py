@@ -14,13 +14,14 @@ from assay.engine.compiler.capture import capture
 from assay.engine.runtime import executor, footprint
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.room import check_memory
-from assay.engine.runtime.triton import backend, tiles
+from assay.engine.runtime.triton import backend, tiles, virtual
 from assay.engine.runtime.triton.virtual import TileSpace, virtual_nodes
+from assay.engine.runtime.values.dtypes import canonical
 from assay.engine.runtime.values.state_io import state_root
 from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
 from assay.protocol.errors import InvariantError, UserError
 from assay.protocol.program.builder import ProgramBuilder
-from assay.protocol.program.nodes import Family, Map
+from assay.protocol.program.nodes import Family, Map, Output
 from assay.protocol.program.program import Program
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
@@ -112,6 +113,42 @@ def test_a_reader_that_needs_it_whole_makes_a_node_stored():
     assert not any(reader.source == kept for reader in found.readers.values())
 
 
+def mapped(maps: int) -> Program:
+    """Scores through a chain of maps, the last of which is reduced."""
+    b, s = ProgramBuilder([[TensorSpec(DType.F32, (2, 20, 4))]]), ScalarBuilder([DType.F32])
+    x, dims = b.input(0, 0), (2, 20, 20)
+    e = b.rowexp(x, 1)
+    last = b.dot(x.unsqueeze(2), x.unsqueeze(1), e.unsqueeze(2), e.unsqueeze(1), dims, (4,), 14, 14)
+    once = s.build(s.add(s.operand(0), s.f32(1.0)))
+    for _ in range(maps):
+        last = b.map(once, [last], dims)
+    return b.build([[b.rowexp(last, 1)]])
+
+
+def test_a_chain_that_is_too_long_to_be_written_out_is_stored():
+    assert len(virtual_nodes(mapped(virtual.MOST_CHAIN - 1)).spaces) == virtual.MOST_CHAIN
+    assert not virtual_nodes(mapped(virtual.MOST_CHAIN)).spaces
+
+
+def test_each_candidate_is_looked_at_once(monkeypatch: pytest.MonkeyPatch):
+    """Of a chain that ends in an output every map is stored, one because of the other."""
+    looked, honest = [], virtual._is_recomputed
+
+    def counted(program: Program, k: int, *given: Any) -> bool:
+        looked.append(k)
+        return honest(program, k, *given)
+
+    monkeypatch.setattr(virtual, "_is_recomputed", counted)
+    monkeypatch.setattr(virtual, "MOST_CHAIN", 1000)
+    program = mapped(300)
+    program = Program(
+        (*program.nodes[:-2], Output(program.specs[len(program.nodes) - 3], 0, 0, len(program.nodes) - 3)),
+        program.inputs, program.outputs, program.consts,
+    )  # fmt: skip
+    assert not virtual_nodes(program).spaces
+    assert sorted(looked) == sorted(set(looked)) and len(looked) == 301
+
+
 def test_scores_that_are_wrong_in_one_reader_stop_the_run_in_which_they_are_due(
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -201,7 +238,7 @@ def test_a_dispute_whose_values_no_gpu_holds_is_played_by_the_cpu(monkeypatch: p
         honest(*arguments, **constants)
 
     def hook(k: int, value: Tensor) -> Tensor:
-        values.append(value.clone())
+        values.append(canonical(value.clone()))  # in memory NaNs are of any payload
         return torch.zeros_like(value) if k == len(program.nodes) - 1 else value
 
     monkeypatch.setattr(backend, "launch", counted)

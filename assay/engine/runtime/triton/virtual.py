@@ -8,7 +8,7 @@ Shapes: G batch, M rows, N columns; the linear number of an element is (g M + m)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -24,6 +24,11 @@ MOST_TERMS = 128
 
 MOST_COLUMNS = 128
 """Of the other side of a product that reads a virtual node: one block, so that no tile is computed twice for it."""
+
+MOST_CHAIN = 32
+"""Virtual nodes that a tile takes; a GPT takes nine. Attack: a stranger's chain of maps, read by as many reductions, is
+written out for each of them.
+"""
 
 Admits = Callable[[int, int], Route | None]
 """The route by which products of these precisions are multiplied here, None where there is none."""
@@ -61,12 +66,7 @@ class VirtualNodes:
 
     def chain(self, program: Program, source: int) -> list[int]:
         """The virtual nodes that a tile of `source` takes, in order, itself the last one."""
-        found, left = {source}, [source]
-        while left:
-            new = {j for j in reads(program.nodes[left.pop()]) if j in self.spaces} - found
-            found |= new
-            left += sorted(new)
-        return sorted(found)
+        return sorted(_chain(program, source, self.spaces))
 
     def reads(self, program: Program, k: int) -> list[int]:
         """The stored nodes that node k reads, by itself or for its tiles; in order."""
@@ -83,15 +83,30 @@ def virtual_nodes(program: Program, admits: Admits = route) -> VirtualNodes:
     """The nodes of a program that need not be stored."""
     readers = _readers(program)
     spaces = _candidates(program, readers, admits)
-    while wrong := [k for k in spaces if not _is_recomputed(program, k, spaces, readers[k], admits)]:
-        for k in wrong:
-            del spaces[k]
+    left = [k for k in spaces if not _is_recomputed(program, k, spaces, readers[k], admits)]
+    wrong = set(left)
+    while left:  # a map that is stored reads no tiles
+        new = {j for j in reads(program.nodes[left.pop()]) if j in spaces} - wrong
+        wrong |= new
+        left += new
+    for k in wrong:
+        del spaces[k]
     found = {}
     for k in sorted({r for v in spaces for r in readers[v]} - spaces.keys()):
         reader = _reader(program, program.nodes[k], spaces, admits)
         assert reader is not None
         found[k] = reader
     return VirtualNodes(dict(sorted(spaces.items())), found)
+
+
+def _chain(program: Program, source: int, spaces: Container[int]) -> set[int]:
+    """The virtual nodes that a tile takes; no more are looked for than are too many."""
+    found, left = {source}, [source]
+    while left and len(found) <= MOST_CHAIN:
+        new = {j for j in reads(program.nodes[left.pop()]) if j in spaces} - found
+        found |= new
+        left += sorted(new)
+    return found
 
 
 def _readers(program: Program) -> list[list[int]]:
@@ -138,7 +153,9 @@ def _scores(node: Node, admits: Admits) -> TileSpace | None:
 def _is_recomputed(
     program: Program, k: int, spaces: dict[int, TileSpace], readers: Sequence[int], admits: Admits
 ) -> bool:
-    """Whether every reader of a candidate can compute its tiles anew."""
+    """Whether every reader of a candidate can compute its tiles anew, if all candidates are virtual."""
+    if len(_chain(program, k, spaces)) > MOST_CHAIN:
+        return False
     for r in readers:
         node = program.nodes[r]
         if r in spaces:
