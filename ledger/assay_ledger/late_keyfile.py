@@ -1,7 +1,7 @@
 """`eth_keyfile` put off until a key file is written or opened.
 
-Whoever signs imports `eth_account`, which imports it, and with it py_ecc's constants of pairings: a third of the
-processor time in which a process that talks to a chain starts. Nothing else of it is ever used there.
+Whoever signs imports `eth_account`, which imports it, and with it py_ecc's constants of pairings: two fifths
+of the processor time in which the chain's client is imported. Nothing else of it is ever used there.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from threading import RLock
 from types import ModuleType
 from typing import Any, Final
 
 _PACKAGE: Final = "eth_keyfile"
 _PUT_OFF: Final = ("create_keyfile_json", "decode_keyfile_json")
 _HINTS: Final = {"KDFType": str}
+
+_taking_place = RLock()
 
 
 class _Late(ModuleType):
@@ -35,10 +38,11 @@ def _called_later(name: str) -> Callable[..., Any]:
 
 def _found(name: str) -> ModuleType:
     """The module itself, which takes the place of what stood in for it."""
-    for each in (_PACKAGE, f"{_PACKAGE}.keyfile"):
-        if isinstance(sys.modules.get(each), _Late):
-            del sys.modules[each]
-    return import_module(name)
+    with _taking_place:  # of two threads that open a key file one would import what the other has not taken away yet
+        for each in (f"{_PACKAGE}.keyfile", _PACKAGE):
+            if isinstance(sys.modules.get(each), _Late):
+                del sys.modules[each]
+        return import_module(name)
 
 
 def put_off() -> None:

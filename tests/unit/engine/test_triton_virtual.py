@@ -130,6 +130,15 @@ def test_a_chain_that_is_too_long_to_be_written_out_is_stored():
     assert not virtual_nodes(mapped(virtual.MOST_CHAIN)).spaces
 
 
+def test_what_is_written_out_for_all_readers_has_an_end(monkeypatch: pytest.MonkeyPatch):
+    program = mapped(3)
+    size = sum(len(node.code) for node in program.nodes if isinstance(node, Map))
+    monkeypatch.setattr(virtual, "MOST_WRITTEN", size)
+    assert len(virtual_nodes(program).spaces) == 4
+    monkeypatch.setattr(virtual, "MOST_WRITTEN", size - 1)
+    assert virtual_nodes(program) == virtual.NONE
+
+
 def test_each_candidate_is_looked_at_once(monkeypatch: pytest.MonkeyPatch):
     """Of a chain that ends in an output every map is stored, one because of the other."""
     looked, honest = [], virtual._is_recomputed

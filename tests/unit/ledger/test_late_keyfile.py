@@ -27,6 +27,13 @@ assert eth_keyfile.decode_keyfile_json(document, b"a password") == bytes(key.key
 assert {type(sys.modules[name]).__name__ for name in ("eth_keyfile", "eth_keyfile.keyfile")} == {"module"}
 """
 
+AT_ONCE = """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(8) as pool:
+    made = list(pool.map(lambda _: Account.encrypt(key.key, "a password", iterations=2), range(8)))
+assert all(bytes(Account.decrypt(document, "a password")) == bytes(key.key) for document in made)
+"""
+
 ASKS = """
 import assay_ledger, sys
 import eth_keyfile
@@ -41,7 +48,10 @@ assert sys.modules["eth_keyfile"] is eth_keyfile and type(eth_keyfile).__name__ 
 """
 
 
-@pytest.mark.parametrize("text", [SIGNS, SIGNS + OPENS, ASKS, BEFORE], ids=["signs", "opens", "asks", "before"])
+TEXTS = {"signs": SIGNS, "opens": SIGNS + OPENS, "at once": SIGNS + AT_ONCE, "asks": ASKS, "before": BEFORE}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_key_files_are_loaded_by_who_opens_one(text: str):
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

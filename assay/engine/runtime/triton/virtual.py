@@ -30,6 +30,9 @@ MOST_CHAIN = 32
 written out for each of them.
 """
 
+MOST_WRITTEN = 1 << 22
+"""Bytes of scalar code over all readers, each of which has its chain's written out."""
+
 Admits = Callable[[int, int], Route | None]
 """The route by which products of these precisions are multiplied here, None where there is none."""
 
@@ -96,7 +99,20 @@ def virtual_nodes(program: Program, admits: Admits = route) -> VirtualNodes:
         reader = _reader(program, program.nodes[k], spaces, admits)
         assert reader is not None
         found[k] = reader
-    return VirtualNodes(dict(sorted(spaces.items())), found)
+    made = VirtualNodes(dict(sorted(spaces.items())), found)
+    return made if _written(program, made) <= MOST_WRITTEN else NONE
+
+
+def _written(program: Program, made: VirtualNodes) -> int:
+    """Bytes of scalar code that the kernels of all readers are made of; once there are too many, that."""
+    total = 0
+    for reader in made.readers.values():
+        for v in made.chain(program, reader.source):
+            node = program.nodes[v]
+            total += len(node.code) if isinstance(node, Map) else 0
+        if total > MOST_WRITTEN:
+            break
+    return total
 
 
 def _chain(program: Program, source: int, spaces: Container[int]) -> set[int]:
