@@ -61,6 +61,8 @@ def stake(
     as_json: JsonOption = False,
 ) -> None:
     """Move tokens into the run's vault, where your own claims lock them."""
+    from assay.sponsor.launching import deposit, stake_in_vault
+
     the_run = open_round_run(settings)
     check_money(the_run)
     money, wei = the_run.currency, the_run.currency.parse(amount)
@@ -75,14 +77,15 @@ def stake(
             code="TokensShort",
             remedy="Stake less, or get tokens first (`assay node fund` on a local chain).",
         )
+    # Whoever types a stake once more, since the first answer was lost, reads that it is there before it is doubled.
+    has = stake_in_vault(the_run, keys.address)
+    beside = f" beside {money.show(has.total)} that are there ({money.show(has.free)} free)" if has.total else ""
     exit_s = the_run.charter.timing.exit
-    talk.print(f"Stakes {money.both(wei)}; leaving takes {duration(exit_s)} of chain time.")
+    talk.print(f"Stakes {money.both(wei)}{beside}; leaving takes {duration(exit_s)} of chain time.")
     if dry_run:
         return
-    confirm(f"Stake {money.both(wei)} of {account.address}?", yes=yes)
-    # The exact amount is approved, never more: a stolen allowance is worth nothing.
-    the_run.chain.send(account, the_run.token.approve(the_run.vault.address, wei))
-    receipt = the_run.chain.send(account, the_run.vault.deposit(wei))
+    confirm(f"Stake {money.both(wei)} of {account.address}{beside}?", yes=yes)
+    receipt = deposit(the_run.chain, account, the_run, wei)
     free = the_run.chain.ask(the_run.vault.free(keys.address))
     _done({"staked": wei, "free": free}, receipt, money, as_json=as_json)
 

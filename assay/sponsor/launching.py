@@ -89,10 +89,11 @@ def fund_calls(run: Run, amount: Wei, free: Wei = NOTHING) -> list[Call]:
     return [*brought, run.escrow.fund(amount)]
 
 
-def deposit(chain: Chain, account: TransactionSigner, run: Run, amount: Wei) -> None:
-    """Puts tokens that an account holds into the run's vault. Raises RejectedError."""
+def deposit(chain: Chain, account: TransactionSigner, run: Run, amount: Wei) -> TxReceipt:
+    """Puts tokens that an account holds into the run's vault; the deposit's receipt. Raises RejectedError."""
+    # The exact amount is approved, never more: a stolen allowance is worth nothing.
     chain.send(account, run.token.approve(run.vault.address, amount))
-    chain.send(account, run.vault.deposit(amount))
+    return chain.send(account, run.vault.deposit(amount))
 
 
 def mint_tokens(chain: Chain, account: TransactionSigner, token: TokenContract, who: Address, amount: Wei) -> TxReceipt:

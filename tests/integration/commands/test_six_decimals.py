@@ -95,8 +95,10 @@ def test_a_run_is_posted_by_whole_tokens_and_promises_their_smallest_units(six: 
 def test_amounts_are_typed_and_read_in_tokens_and_smallest_units_are_what_moves(six: PaidDesk) -> None:
     held = six.run.chain.ask(six.token.balance_of(six.keys.address))
     dry = six.said("ledger", "stake", "12.5", "--dry-run", *six.at)
-    assert "Stakes 12.5 tokens (12500000wei)" in dry and six.free() == 0
+    assert "Stakes 12.5 tokens (12500000wei); leaving" in dry and six.free() == 0
     assert six.desk.json("ledger", "stake", "12.5", "--yes", *six.at)["staked"] == 12_500_000 == six.free()
+    again = six.said("ledger", "stake", "12.5", "--dry-run", *six.at)
+    assert "Stakes 12.5 tokens (12500000wei) beside 12.5 that are there (12.5 free); leaving" in again
     assert six.desk.json("ledger", "stake", "7500000wei", "--yes", *six.at)["free"] == 20 * USDC == six.free()
     assert held - six.run.chain.ask(six.token.balance_of(six.keys.address)) == 20 * USDC
     with pytest.raises(UsageError):
