@@ -10,8 +10,9 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -219,8 +220,18 @@ class TimedSession(requests.Session):
 
     def request(self, *arguments: Any, **options: Any) -> requests.Response:
         """See requests.Session."""
-        call = _Call(self._seconds)
-        with self._opened(call, arguments, options) as answer:
+        return self._read(partial(super().request, *arguments, **options))
+
+    def ask(self, prepared: requests.PreparedRequest) -> requests.Response:
+        """As `request`; whoever asks one place again and again prepares it once, which saves a third of the work."""
+        return self._read(partial(super().send, prepared))
+
+    def open(self, *arguments: Any, **options: Any) -> TimedAnswer:
+        """A request as by `request`, whose answer is still to be read."""
+        return self._opened(_Call(self._seconds), partial(super().request, *arguments, **options))
+
+    def _read(self, send: Callable[..., requests.Response]) -> requests.Response:
+        with self._opened(_Call(self._seconds), send) as answer:
             body = answer.whole(self._most)
         # web3 parses it with a parser that recurses, up to a limit that libraries raise far beyond the stack.
         if is_deeper(body, MAX_DEPTH):
@@ -228,16 +239,12 @@ class TimedSession(requests.Session):
         answer.response._content = body
         return answer.response
 
-    def open(self, *arguments: Any, **options: Any) -> TimedAnswer:
-        """A request as by `request`, whose answer is still to be read."""
-        return self._opened(_Call(self._seconds), arguments, options)
-
-    def _opened(self, call: _Call, arguments: tuple[Any, ...], options: dict[str, Any]) -> TimedAnswer:
-        options |= {"stream": True, "timeout": (min(CONNECT_S, self._seconds), self._seconds)}
+    def _opened(self, call: _Call, send: Callable[..., requests.Response]) -> TimedAnswer:
+        timeout = min(CONNECT_S, self._seconds), self._seconds
         _current.call = call
         _WATCH.add(call)
         try:
-            answer = TimedAnswer(call, super().request(*arguments, **options))
+            answer = TimedAnswer(call, send(stream=True, timeout=timeout))
             # Where the socket was shut down amid a head, what came of it passes for a whole one.
             call.check()
             return answer

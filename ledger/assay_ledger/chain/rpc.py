@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Final
 
 import requests
@@ -46,6 +47,13 @@ class NodeProvider(HTTPProvider):
         self._session = session
         self._on_request: RequestListener = lambda _method, _outcome, _seconds: None
 
+    @cached_property
+    def _prepared(self) -> requests.PreparedRequest:
+        """What all requests have in common. Raises requests.RequestException where the URL is none."""
+        return self._session.prepare_request(
+            requests.Request("POST", str(self.endpoint_uri), **self.get_request_kwargs())
+        )
+
     def tell_requests(self, listener: RequestListener) -> None:
         """From now on a listener is told of every request."""
         self._on_request = listener
@@ -63,7 +71,9 @@ class NodeProvider(HTTPProvider):
             self._on_request(str(method), outcome, time.monotonic() - began)
 
     def _post(self, request_data: bytes) -> bytes:
-        response = self._session.post(str(self.endpoint_uri), data=request_data, **self.get_request_kwargs())
+        prepared = self._prepared.copy()
+        prepared.prepare_body(request_data, None)
+        response = self._session.ask(prepared)
         if not (response.status_code in _WITH_ERROR and _is_error(response.content)):
             response.raise_for_status()
         return response.content
