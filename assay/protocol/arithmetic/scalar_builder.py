@@ -45,7 +45,7 @@ class _Value:
     dtype: DType
 
 
-_COMMUTATIVE = frozenset(
+COMMUTATIVE = frozenset(
     op for op in Op if op.name.endswith(("_ADD", "_MUL", "_MULHI_U32", "_MIN", "_MAX", "_EQ", "_AND", "_OR", "_XOR"))
 )
 """Operations whose arguments are put in order, so that x + y and y + x are one value."""
@@ -124,7 +124,7 @@ class ScalarBuilder:
                 "WF-15", f"{op.name} cannot be applied to ({', '.join(t.name for t in found)})"
             )
         indices = tuple(a.index for a in args)
-        if op in _COMMUTATIVE:
+        if op in COMMUTATIVE:
             indices = tuple(sorted(indices))
         dtype = found[1] if op is Op.SELECT else SIGNATURES[op][1]
         return self._folded(op, args, dtype) or self._value(op, indices, 0, dtype)

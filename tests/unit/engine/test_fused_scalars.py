@@ -7,8 +7,10 @@ from functools import cache
 from itertools import product
 
 import pytest
+import torch
 
 from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.fused.functions import known
 from assay.engine.runtime.fused.layout import kernels
 from assay.engine.runtime.fused.nodes import TILE
 from assay.engine.runtime.values.dtypes import from_bytes, to_bytes
@@ -125,6 +127,64 @@ def test_functions_agree_with_the_reference(name: str, instruction_set: str):
     b = ScalarBuilder([F32])
     with at_instruction_set(instruction_set):
         assert mistakes(b.build(getattr(functions, name)(b, b.operand(0))), ("tile",), 5) == []
+
+
+@pytest.mark.parametrize("instruction_set", PRESENT)
+def test_functions_have_the_bits_of_stock_torch_on_numbers_of_every_size(instruction_set: str):
+    """Where their last bits are decided, which edges do not show: 24,000 numbers for each function."""
+    shape = (3, 8_000)
+    program_in = ProgramBuilder([[TensorSpec(F32, shape)] * 2])
+    reads = [program_in.input(0, k) for k in range(2)]
+    scalars = known().values()
+    program = program_in.build([[program_in.map(s, reads[: len(s.operands)], shape, F32) for s in scalars]])
+    rng = torch.Generator().manual_seed(3)
+    x, y = (torch.randn(shape, generator=rng) * torch.tensor([[0.3], [3.0], [40.0]]) for _ in range(2))
+    (wanted,) = Executor(program, variant=KernelVariant.STOCK).run([[x, y]])
+    with at_instruction_set(instruction_set):
+        (found,) = Executor(program, variant=KernelVariant.FUSED).run([[x, y]])
+    for name, a, b in zip(known(), wanted, found, strict=True):
+        assert to_bytes(a) == to_bytes(b), name
+
+
+@pytest.mark.parametrize("instruction_set", PRESENT)
+@pytest.mark.parametrize("name", ["gelu", "gelu_grad"])
+def test_functions_of_two_arguments_agree_with_the_reference(name: str, instruction_set: str):
+    b = ScalarBuilder([F32, F32])
+    scalar = b.build(getattr(functions, name)(b, b.operand(0), b.operand(1)))
+    with at_instruction_set(instruction_set):
+        for n, extents in enumerate((("tile", "tile"), ("tile", "one"), ("row", "tile"))):
+            assert mistakes(scalar, extents, n) == []
+
+
+@pytest.mark.parametrize("instruction_set", PRESENT)
+@pytest.mark.parametrize("name", ["exp", "log", "sigmoid", "tanh", "sin"])
+def test_functions_amid_other_operations_agree_with_the_reference(name: str, instruction_set: str):
+    b = ScalarBuilder([F32, F32])
+    x, y = b.operand(0), b.operand(1)
+    inside = b.mul(x, y)
+    value = getattr(functions, name)(b, inside)
+    scalar = b.build(b.sub(b.mul(b.add(value, x), inside), b.mul(value, y)))
+    with at_instruction_set(instruction_set):
+        for n, extents in enumerate((("tile", "tile"), ("one", "column"))):
+            assert mistakes(scalar, extents, n) == []
+
+
+@pytest.mark.parametrize("instruction_set", PRESENT)
+def test_functions_of_any_number_of_elements_agree_with_the_reference(instruction_set: str):
+    b = ScalarBuilder([F32, F32])
+    scalar = b.build(functions.gelu_grad(b, b.operand(0), b.operand(1)))
+    rng = random.Random(8)
+    with at_instruction_set(instruction_set):
+        for count in (1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 47, 63, 64, 65, 79):
+            program_in = ProgramBuilder([[TensorSpec(F32, (count,))] * 2])
+            reads = [program_in.input(0, k) for k in range(2)]
+            program = program_in.build([[program_in.map(scalar, reads, (count,), F32)]])
+            words = [[word(rng, F32) for _ in range(count)] for _ in range(2)]
+            inputs = [from_bytes(F32, (count,), raw(F32, w)) for w in words]
+            ((out,),) = Executor(program, variant=KernelVariant.FUSED).run([inputs])
+            pairs = zip(*words, strict=True)
+            wanted = [evaluate(scalar.encode(), [canonical_word(F32, w) for w in pair]) for pair in pairs]
+            assert to_bytes(out) == raw(F32, [canonical_word(F32, w) for w in wanted])
 
 
 @pytest.mark.parametrize("first", ["add", "sub", "mul"])

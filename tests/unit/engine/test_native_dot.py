@@ -183,7 +183,8 @@ def test_runs_that_norms_allow_end_before_32_bits_are_full(kernels: DotKernels, 
 
 def test_rows_of_every_exponent_keep_subnormals_and_overflow(kernels: DotKernels):
     generator = torch.Generator().manual_seed(5)
-    e = torch.tensor([[-149, -148, -127, -126, -125, -114, -113, -98, -97, -1, 0, 1, 2, 127, 128]], dtype=torch.int32)
+    edges = (-149, -148, -140, -127, -126, -125, -114, -113, -98, -97, -1, 0, 1, 2, 127, 128)
+    e = torch.tensor([[*edges, *edges[:5]]], dtype=torch.int32)  # a panel and a part of one
     x = torch.rand(1, e.shape[1], 40, generator=generator).add_(1.0).mul_(0.5)
     x = (x.double() * exponents.power_of_two(e)[..., None]).float()
     for pa, pb in ((14, 14), (22, 14), (8, 8)):

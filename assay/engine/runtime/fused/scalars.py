@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from assay.protocol.arithmetic.scalar import CONSTANTS, Instruction, Op, ScalarProgram, arity_of, infer_types
+from assay.engine.runtime.fused.functions import Known, name_of, reads_of
+from assay.engine.runtime.fused.functions import found as known_functions
+from assay.protocol.arithmetic.scalar import CONSTANTS, Instruction, Op, ScalarProgram, infer_types
 from assay.protocol.types import DType
 
 DESTINATION = -1
@@ -36,13 +38,6 @@ class TileCode:
     is_wide: bool
 
 
-_NAMES = {
-    Op.I32_MULHI_U32: "i32_mulhi",
-    Op.BITS_F32: "copy",
-    Op.BOOL_AND: "i32_and",
-    Op.BOOL_OR: "i32_or",
-    Op.BOOL_NOT: "i32_not",
-}
 _JOINED = {
     (Op.F32_MUL, Op.F32_ADD, 0): "mul_add",
     (Op.F32_MUL, Op.F32_ADD, 1): "mul_add",
@@ -121,34 +116,38 @@ def assemble(
     body = program.instructions
     extents: list[Extent] = list(operands)
     for i in body:
-        inputs = [] if i.op in CONSTANTS else [extents[r] for r in (i.a, i.b, i.c)[: arity_of(Op(i.op))]]
+        inputs = [extents[r] for r in reads_of(i)]
         extents.append(max(inputs, default=Extent.CONSTANT))
     live = _live(body, m)
     uses = _uses(body, m, live)
     # Every operand is read into its slot, also one that the program does not use: i64 needs wide slots all the same.
     wide = any(types[r] is DType.I64 for r in live | set(range(m)))
-    joined = {} if wide else _pairs(body, m, extents, live, uses)
-    swallowed = {k for k, _ in joined.values()}
+    known = {} if wide else _known(program, types, extents, live, uses, functions)
+    inner = {register: last for last, each in known.items() for register in each.inner}
+    joined = {} if wide else _pairs(body, m, extents, live - inner.keys() - known.keys(), uses)
+    inner |= {first: second for second, (first, _) in joined.items()}
     slots: list[int | bytes] = [CELL if e < Extent.TILE else TILE for e in operands]
     a = _Assembler(functions, extents, types, slots, {k: k for k in range(m)}, is_wide=wide)
-    last_use = _last_uses(body, m, live, joined)
+    last_use = _last_uses(body, m, live, inner)
     final = len(types) - 1
     direct = extents[final] is Extent.TILE and final >= m and types[final] is not DType.BOOL and result.size >= 4
     for k, i in enumerate(body):
         register = m + k
-        if register not in live or register in swallowed:
+        if register not in live or register in inner:
             continue
         if i.op in CONSTANTS:
             a.slots.append(_constant(i))
             a.where[register] = len(a.slots) - 1
             continue
         extent = extents[register]
-        reads = list((i.a, i.b, i.c)[: arity_of(Op(i.op))])
-        name = _name(Op(i.op), types[register])
-        if register in joined:
-            inner, name = joined[register]
-            inside = body[inner - m]
-            reads = [inside.a, inside.b, i.b if i.a == inner else i.a]
+        reads = list(reads_of(i))
+        name = name_of(Op(i.op), types[register])
+        if register in known:
+            name, reads = known[register].name, list(known[register].reads)
+        elif register in joined:
+            first, name = joined[register]
+            inside = body[first - m]
+            reads = [inside.a, inside.b, i.b if i.a == first else i.a]
         if extent is Extent.TILE and not wide:
             for r in {r for r in reads if last_use.get(r) == register and r >= m and extents[r] is Extent.TILE}:
                 a.free.append(a.where[r])
@@ -163,10 +162,17 @@ def assemble(
     return TileCode((*a.first, *a.steps), len(a.first), tuple(a.slots), wide)
 
 
-def _name(op: Op, result: DType) -> str:
-    if op is Op.SELECT:
-        return "select_i64" if result is DType.I64 else "select_word"
-    return _NAMES.get(op, op.name.lower())
+def _known(
+    program: ScalarProgram,
+    types: Sequence[DType],
+    extents: Sequence[Extent],
+    live: set[int],
+    uses: Mapping[int, int],
+    functions: Mapping[str, int],
+) -> dict[int, Known]:
+    """Per register what function it is of others, where all that is within is computed on whole tiles."""
+    found = known_functions(program, types, live, uses, functions)
+    return {r: f for r, f in found.items() if all(extents[each] is Extent.TILE for each in (r, *f.inner))}
 
 
 def _live(body: Sequence[Instruction], m: int) -> set[int]:
@@ -174,16 +180,16 @@ def _live(body: Sequence[Instruction], m: int) -> set[int]:
     live = {m + len(body) - 1}
     for k in range(len(body) - 1, -1, -1):
         i = body[k]
-        if m + k in live and i.op not in CONSTANTS:
-            live.update((i.a, i.b, i.c)[: arity_of(Op(i.op))])
+        if m + k in live:
+            live.update(reads_of(i))
     return live
 
 
 def _uses(body: Sequence[Instruction], m: int, live: set[int]) -> dict[int, int]:
     uses: dict[int, int] = {}
     for k, i in enumerate(body):
-        if m + k in live and i.op not in CONSTANTS:
-            for r in (i.a, i.b, i.c)[: arity_of(Op(i.op))]:
+        if m + k in live:
+            for r in reads_of(i):
                 uses[r] = uses.get(r, 0) + 1
     return uses
 
@@ -199,7 +205,7 @@ def _pairs(
         if register not in live or extents[register] is not Extent.TILE:
             continue
         for place, r in ((0, i.a), (1, i.b)):
-            if r < m or r in found or r in taken or uses.get(r) != 1 or extents[r] is not Extent.TILE:
+            if r not in live or r < m or r in found or r in taken or uses[r] != 1 or extents[r] is not Extent.TILE:
                 continue
             name = _JOINED.get((Op(body[r - m].op), Op(i.op), place))
             if name is not None:
@@ -209,15 +215,12 @@ def _pairs(
     return found
 
 
-def _last_uses(
-    body: Sequence[Instruction], m: int, live: set[int], joined: Mapping[int, tuple[int, str]]
-) -> dict[int, int]:
-    """Per register the instruction (as its register) after which nothing reads it; joint ones read at the second."""
-    at = {inner: register for register, (inner, _) in joined.items()}
+def _last_uses(body: Sequence[Instruction], m: int, live: set[int], inner: Mapping[int, int]) -> dict[int, int]:
+    """Per register the instruction (as its register) after which nothing reads it; inner ones read where they end."""
     last: dict[int, int] = {}
     for k, i in enumerate(body):
         register = m + k
-        if register in live and i.op not in CONSTANTS:
-            for r in (i.a, i.b, i.c)[: arity_of(Op(i.op))]:
-                last[r] = max(last.get(r, 0), at.get(register, register))
+        if register in live:
+            for r in reads_of(i):
+                last[r] = max(last.get(r, 0), inner.get(register, register))
     return last

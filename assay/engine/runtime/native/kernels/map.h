@@ -2,8 +2,8 @@
 #ifndef ASSAY_MAP_H
 #define ASSAY_MAP_H
 
+#include "functions.h"
 #include "nodes.h"
-#include "scalar.h"
 
 #define ONE(name) X(name)
 #define TWO(name) X(name##_vv) X(name##_vs) X(name##_sv)
@@ -18,7 +18,8 @@
     THREE(select_word) THREE(mul_add) THREE(mul_sub) THREE(sub_mul) THREE(add_mul) THREE(dif_mul) ONE(spread)          \
     ONE(i64_to_f32) ONE(f32_to_i64) ONE(i64_to_i32) ONE(i32_to_i64) ONE(i64_add) ONE(i64_sub) ONE(i64_mul)             \
     ONE(i64_eq) ONE(i64_lt) ONE(spread_i64) ONE(copy_i64) ONE(select_i64) ONE(store_byte) ONE(store_bool)              \
-    ONE(store_u16)
+    ONE(store_u16) ONE(f32_gelu_vv) ONE(f32_gelu_grad_vv) ONE(f32_erf) ONE(f32_tanh) ONE(f32_sigmoid) ONE(f32_log)      \
+    ONE(f32_sin) ONE(f32_cos) ONE(f32_gauss) ONE(f32_exp)
 /* clang-format on */
 
 #define X(name) name,
