@@ -36,7 +36,7 @@ class StepRow:
     (on a GPU with products in TF32) and with autocast to bf16; without_compile says why there is none. over_plain: the
     same over the plain step beside it, for a witnessed one, in a run of these two: after eager each would find other
     caches. memory_ratio: growth of a process to the peak of a step, see `growth`. hash_share: one state root per
-    INTERVAL steps, as a share of their time. Times in milliseconds, see `clock_for`.
+    INTERVAL steps, as a share of their time. Times in milliseconds, see `clock_for`; best_ms: the shortest of each.
     """
 
     model: str
@@ -54,6 +54,7 @@ class StepRow:
     eager_ms: float
     compile_ms: float | None
     compile_bf16_ms: float | None
+    best_ms: dict[str, float]
     rounds: int
     threads: int
     nodes: int | None
@@ -144,6 +145,7 @@ def _timed(model: str, sides: Sequence[Contender], terms: StepTerms) -> list[Ste
                 eager_ms=round(median(eager), 2),
                 compile_ms=round(median(in_f32), 2) if peers else None,
                 compile_bf16_ms=round(median(in_bf16), 2) if peers else None,
+                best_ms=_best(step=times, eager=eager, compile=in_f32, compile_bf16=in_bf16),
                 rounds=len(timed),
                 threads=terms.threads,
                 nodes=len(call.program.nodes) if isinstance(call, Exact) else None,
@@ -151,6 +153,10 @@ def _timed(model: str, sides: Sequence[Contender], terms: StepTerms) -> list[Ste
             )
         )
     return rows
+
+
+def _best(**times: list[float]) -> dict[str, float]:
+    return {name: round(min(found), 2) for name, found in times.items() if found}
 
 
 def with_memory(rows: Sequence[StepRow], terms: StepTerms) -> list[StepRow]:

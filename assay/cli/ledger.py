@@ -69,25 +69,22 @@ def stake(
     check_run_code(the_run, settings)
     check_sponsor(the_run, settings)
     keys = unlock_key(settings)
-    account = keys.account
     held = the_run.chain.ask(the_run.token.balance_of(keys.address))
     if held < wei:
         raise FundsError(
-            f"{account.address} holds {money.show(held)} tokens, {money.show(wei)} are to be staked.",
+            f"{keys.account.address} holds {money.show(held)} tokens, {money.show(wei)} are to be staked.",
             code="TokensShort",
             remedy="Stake less, or get tokens first (`assay node fund` on a local chain).",
         )
-    # Whoever types a stake once more, since the first answer was lost, reads that it is there before it is doubled.
-    has = stake_in_vault(the_run, keys.address)
+    has = stake_in_vault(the_run, keys.address)  # for whoever stakes again, since the first answer was lost
     beside = f" beside {money.show(has.total)} that are there ({money.show(has.free)} free)" if has.total else ""
-    exit_s = the_run.charter.timing.exit
-    talk.print(f"Stakes {money.both(wei)}{beside}; leaving takes {duration(exit_s)} of chain time.")
+    leaving = duration(the_run.charter.timing.exit)
+    talk.print(f"Stakes {money.both(wei)}{beside}; leaving takes {leaving} of chain time.")
     if dry_run:
         return
-    confirm(f"Stake {money.both(wei)} of {account.address}{beside}?", yes=yes)
-    receipt = deposit(the_run.chain, account, the_run, wei)
-    free = the_run.chain.ask(the_run.vault.free(keys.address))
-    _done({"staked": wei, "free": free}, receipt, money, as_json=as_json)
+    confirm(f"Stake {money.both(wei)} of {keys.account.address}{beside}?", yes=yes)
+    receipt = deposit(the_run.chain, keys.account, the_run, wei)
+    _done({"staked": wei, "free": the_run.chain.ask(the_run.vault.free(keys.address))}, receipt, money, as_json=as_json)
 
 
 @app.command("unstake", epilog='Example: assay ledger unstake 500 --yes --json  ->  {"leaving", "waited", ..., "tx"}')

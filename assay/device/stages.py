@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch import Tensor
 
 from assay.bench import quality as trainings
 from assay.bench import tasks
@@ -68,7 +69,8 @@ def training(terms: DeviceTerms) -> Iterator[Figures]:
     model, steps = ("gpt-4x384", 12) if is_far and not terms.is_small else ("gpt-2x96", 2)
     program, state = start_of(model, "fixed14")
     variants = default_variant(place), default_variant() if is_far else KernelVariant.STOCK.value
-    ends, seconds = [], []
+    ends, seconds = list[list[Tensor]](), list[float]()
+    found: Figures = {"model": model, "steps": steps, "by": variants, "equal": None}
     for variant, where in zip(variants, (place, CPU), strict=True):
         # A side takes its state over, and may write over it.
         side = Exact(program, tuple([t.clone() for t in part] for part in state), variant, where)
@@ -77,11 +79,9 @@ def training(terms: DeviceTerms) -> Iterator[Figures]:
             side()
         ends.append([t.cpu() for part in side.state for t in part])
         seconds.append(round(time.monotonic() - begin, 2))
+        yield found | {"seconds_of_steps": [*seconds]}
     wrong = [k for k, pair in enumerate(zip(*ends, strict=True)) if len({root_of(t) for t in pair}) > 1]
-    yield {
-        "model": model, "steps": steps, "tensors": len(ends[0]), "equal": not wrong, "wrong": wrong,
-        "by": variants, "seconds_of_steps": seconds,
-    }  # fmt: skip
+    yield found | {"tensors": len(ends[0]), "equal": not wrong, "wrong": wrong, "seconds_of_steps": seconds}
 
 
 def step(terms: DeviceTerms) -> Iterator[Figures]:
@@ -103,7 +103,8 @@ def step(terms: DeviceTerms) -> Iterator[Figures]:
             exact = [Contender(tier, default_variant(place)) for tier in tiers]
             if place.type != "cpu" and with_rest:
                 # Other tiers take as long to capture, torch.compile takes minutes: what matters most is there first.
-                yield {"rows": [*map(asdict, [*rows, *measure(model, exact[:1], briefly)])], "failed": failed}
+                for sides in (exact[:1], exact):
+                    yield {"rows": [*map(asdict, [*rows, *measure(model, sides, briefly)])], "failed": failed}
             timed = measure(model, exact, replace(measured, with_memory=False))
             if with_rest:
                 yield {"rows": [*map(asdict, [*rows, *timed])], "failed": failed}
@@ -111,6 +112,8 @@ def step(terms: DeviceTerms) -> Iterator[Figures]:
             rows += timed
         except Exception as error:  # what it is belongs to the figures; the other models are measured all the same
             failed[model] = sentence(error)
+            # A GPU that was left in an error gives none of PyTorch's times either.
+            yield {"rows": [asdict(row) for row in rows], "failed": failed}
             rows += measure(model, [YARDSTICK], replace(measured, with_memory=False))
         yield {"rows": [asdict(row) for row in rows], "failed": failed}
     yield {"rows": [asdict(row) for row in rows], "failed": failed}
@@ -131,13 +134,17 @@ def quality(terms: DeviceTerms) -> Iterator[Figures]:
     tokens = tasks.text_of(task, text)
     ready = [] if terms.is_small else [tasks.Trainer(tasks.QualityRun(task, t, 1, whole), tokens, place) for t in tiers]
     seconds = {t.job.tier: tasks.seconds_of_a_step(t) for t in ready}
-    steps = 1 if terms.is_small else min(whole, max(1, int(0.8 * terms.left() / sum(seconds.values()))))
+    file, said = terms.out / "quality.jsonl", _say
+    # What an earlier call finished is compared with as many steps of the others.
+    known = {trainings.identity(r) for r in trainings.read_records(file)}
+    done = {t.job.tier for t in ready if trainings.identity(asdict(t.job) | {"text": tokens.digest}) in known}
+    affordable = int(0.8 * terms.left() / sum(seconds.values())) if seconds else 1
+    steps = whole if done else min(whole, max(1, affordable))
     found: Figures = {"task": task, "steps": steps, "published_steps": whole, "step_s": seconds, "runs": []}
     yield found
     runs = [tasks.QualityRun(task, tier, 1, steps) for tier in tiers]
     # Those of another number of steps are let go: on a GPU an executor holds memory.
     ready = [trainer for trainer in ready if trainer.job in runs]
-    file, said = terms.out / "quality.jsonl", _say
     wanted = {trainings.identity(asdict(run) | {"text": tokens.digest}) for run in runs}
     for _ in trainings.run_jobs(runs, text, file, seconds=terms.left(), say=said, device=place, ready=ready):
         found["runs"] = [r for r in trainings.read_records(file) if trainings.identity(r) in wanted]
@@ -200,7 +207,7 @@ STAGES: Final[dict[str, Callable[[DeviceTerms], Iterator[Figures]]]] = {
 }
 """By name, in the order in which they run."""
 
-SHARES: Final = {"conformance": 2, "training": 1, "step": 4, "products": 1, "root": 1, "attention": 1, "quality": 4}
+SHARES: Final = {"conformance": 2, "training": 1, "step": 4, "products": 1, "root": 1, "attention": 2, "quality": 4}
 """Of the time that is left, what a stage may take beside those after it."""
 
 

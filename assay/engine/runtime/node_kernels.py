@@ -56,6 +56,8 @@ class KernelsByNode:
     ) -> None:
         self._program, self._watch, self.device = program, watch, device
         self._by_triton, self._is_cross_check, self._products = by_triton, cross_check, products
+        if by_triton:
+            triton_nodes.compile_probes_of(program)
         self.checks = ProductChecks(program, watch) if by_triton else None
         self.product_variants: dict[int, str] = {}
         self._made: dict[int, Kernel] = {}

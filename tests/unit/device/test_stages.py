@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,8 @@ from torch import Tensor
 
 from assay.bench import tasks
 from assay.bench.nanogpt import NanoSize
-from assay.bench.sides import CPU, Exact
+from assay.bench.sides import CPU, Contender, Exact
+from assay.bench.step import StepRow, StepTerms
 from assay.conformance import answers, nodes
 from assay.device import parts, stages
 from assay.engine.runtime.devices import Device
@@ -67,6 +68,10 @@ def test_a_stage_of_quality_that_runs_again_compares_what_is_finished(
         assert [(r["tier"], r["steps"]) for r in last["runs"]] == [("f32", 2), ("fixed14", 2)]
         assert [(r["tier"], r["met"]) for r in last["summary"]] == [("f32", None), ("fixed14", True)]
     assert made == ["f32", "fixed14"] * 2, "whoever was timed trained"
+    # Fewer steps than what an earlier call finished would be compared with nothing.
+    monkeypatch.setattr(tasks, "seconds_of_a_step", lambda _: 1e6)
+    *_, last = stages.quality(terms)
+    assert last["steps"] == size.steps and len(last["summary"]) == 2
 
 
 @pytest.mark.parametrize("device", DIRECTLY)
@@ -87,7 +92,7 @@ def test_a_training_that_ends_in_another_bit_on_the_device_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terms = stages.DeviceTerms(Device.CPU, time.monotonic() + 600, tmp_path)
-    (right,) = stages.training(terms)
+    *_, right = stages.training(terms)
     assert (right["equal"], right["wrong"], right["steps"]) == (True, [], 2)
     step = Exact.__call__
 
@@ -97,7 +102,7 @@ def test_a_training_that_ends_in_another_bit_on_the_device_is_wrong(
             side.state[0][3].view(torch.int32).view(-1)[0] += 1
 
     monkeypatch.setattr(Exact, "__call__", off_by_a_bit)
-    (wrong,) = stages.training(terms)
+    *_, wrong = stages.training(terms)
     assert not wrong["equal"]
     assert 3 in wrong["wrong"]
 
@@ -129,3 +134,21 @@ def test_attention_by_tiles_is_timed_beside_stored_scores_and_compared(monkeypat
     monkeypatch.setattr(WholeRuns, "run", off_by_a_bit)
     *_, wrong = parts.attention_rows(program, state, CPU, 0.0)
     assert not wrong["equal"]
+
+
+def test_a_training_says_what_the_device_gave_before_the_cpu_s_turn() -> None:
+    found = list(stages.training(stages.DeviceTerms(Device.CPU, time.monotonic() + 600, Path(), is_small=True)))
+    assert [(f["equal"], len(f["seconds_of_steps"])) for f in found] == [(None, 1), (None, 2), (True, 2)]
+
+
+def test_a_step_that_fails_is_said_before_pytorch_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that a GPU is left in fails whatever comes next, and would be the only one in the file."""
+
+    def measure(model: str, sides: Sequence[Contender], terms: StepTerms) -> list[StepRow]:
+        raise RuntimeError("illegal access" if sides[0].tier != "f32" else "the GPU is in an error")
+
+    monkeypatch.setattr(stages, "measure", measure)
+    found = stages.step(stages.DeviceTerms(Device.CPU, time.monotonic() + 600, Path(), is_small=True))
+    assert next(found) == {"rows": [], "failed": {"gpt-2x96": "RuntimeError: illegal access"}}
+    with pytest.raises(RuntimeError, match="the GPU is in an error"):
+        next(found)

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 from assay.engine.runtime.executor import Executor, KernelVariant
-from assay.engine.runtime.triton import ahead
+from assay.engine.runtime.triton import ahead, backend, nodes, probe
 from assay.engine.runtime.triton.backend import Launch
+from assay.engine.runtime.triton.routes import Carrier, route
 from assay.engine.runtime.values.state_io import state_root
 from assay.protocol.program.builder import ProgramBuilder
 from assay.protocol.trees.tensors import TensorSpec
@@ -150,3 +151,34 @@ def test_what_was_compiled_ahead_is_found_by_the_launch_and_what_cannot_be_is_na
     assert errors[-1][0] == "CompilationError"
     assert "{'N': 3}" in errors[-1][1]
     assert all(name != "CompilationError" for name, *_ in errors[:-1])
+
+
+def test_probes_of_carriers_are_compiled_as_they_are_launched_and_once(monkeypatch: pytest.MonkeyPatch):
+    """One after another the dozen kernels of each pair of precisions take seconds of a GPU that waits."""
+    found = route(22, 14, next(iter(Carrier)))
+    assert found is not None
+    asked, launched = list[Launch](), list[Launch]()
+    monkeypatch.setattr(probe, "_compiled", set())
+    monkeypatch.setattr(ahead, "compile_ahead", lambda launches: asked.extend(launches()))
+    for _ in range(2):
+        probe.compile_probes([(found, 22, 14)])
+    run = backend.launch
+
+    def seen(kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int = 4, stages: int = 3, **constants: Any):
+        launched.append(Launch(kernel, arguments, constants, warps, stages, grid))
+        run(kernel, grid, *arguments, warps=warps, stages=stages, **constants)
+
+    monkeypatch.setattr(backend, "launch", seen)
+    assert probe.failure.__wrapped__(found, 22, 14) == ""
+    assert len(asked) == len(launched) > 4
+    assert [ahead._key(launch) for launch in asked] == [ahead._key(launch) for launch in launched]
+
+
+def test_a_program_s_probes_are_asked_for_before_its_kernels(monkeypatch: pytest.MonkeyPatch):
+    b = ProgramBuilder([[TensorSpec(DType.F32, (4, 8))] * 2])
+    x, y = b.input(0, 0), b.input(0, 1)
+    program = b.build([[b.matmul(x, y), b.matmul(x, y, 22, 14)]])
+    asked = list[tuple[str, int, int]]()
+    monkeypatch.setattr(nodes, "compile_probes", lambda probed: asked.extend((r.name, a, b) for r, a, b in probed))
+    Executor(program, variant=KernelVariant.TRITON)
+    assert [pair for _, *pair in asked] == [[14, 14], [14, 22], [22, 14]]

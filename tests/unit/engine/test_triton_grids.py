@@ -9,6 +9,7 @@ import torch
 
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.triton import elementwise, nodes, products, reading
+from assay.engine.runtime.triton.routes import Carrier, route
 from assay.engine.runtime.values.state_io import state_root
 from assay.protocol.program.builder import ProgramBuilder
 from assay.protocol.program.nodes import Dot, Sum
@@ -71,4 +72,28 @@ def test_loops_that_would_step_past_what_an_i32_counts_are_counted_in_i64() -> N
     found = {type(node): nodes.kernel(program, node) for node in program.nodes if isinstance(node, Sum | Dot)}
     assert found[Dot] is not None
     assert found[Dot][1] == "by element"
+    for count, is_counted in ((nodes.MOST_TERMS, True), (nodes.MOST_TERMS + 1, False)):
+        b = ProgramBuilder([[TensorSpec(DType.F32, (1, count))] * 2])
+        product = b.build([[b.matmul(b.input(0, 0), b.input(0, 1))]])
+        (made,) = [nodes.kernel(product, node) for node in product.nodes if isinstance(node, Dot)]
+        assert made is not None and (made[1] != "by element") is is_counted
+    by_bytes = route(14, 14, next(iter(Carrier)))
+    assert by_bytes is not None and nodes.MOST_TERMS + by_bytes.terms < 1 << 31
     assert "tl.program_id(0).to(tl.int64)" in elementwise.map_text((terms,), DType.F32, [(DType.F32, view)], None)
+
+
+def test_third_planes_of_more_than_a_billion_terms_are_read_where_they_are() -> None:
+    """Twice the way to the second plane is more than an i32 holds. Of four GiB that are asked for pages are touched."""
+    from tests.harness.engine.third_places import third_place
+
+    apart, block = (1 << 30) + 4096, 16
+    memory = torch.empty((1 << 31) + 2 * apart + 4096, dtype=torch.int8)
+    start = 1 << 31  # so far before it lies what would be read instead
+    generator = torch.Generator().manual_seed(1)
+    planes = [torch.randint(-128, 128, (block, block), dtype=torch.int8, generator=generator) for _ in range(3)]
+    for k, each in enumerate(planes):
+        memory[start + k * apart :][: block * block] = each.flatten()
+    out = torch.empty(block, block, dtype=torch.int32)
+    third_place[(1,)](memory[start:], memory[start:], out, apart, apart, BLOCK=block)
+    wanted = planes[2].to(torch.int32) @ planes[2].to(torch.int32).T
+    assert torch.equal(out, wanted)

@@ -73,7 +73,7 @@ def known() -> dict[str, ScalarProgram]:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownFunction:
     """A function that instructions amount to. inner: the registers that nothing else reads and nobody computes."""
 
     name: str
@@ -83,10 +83,10 @@ class Known:
 
 def found(
     program: ScalarProgram, types: Sequence[DType], live: set[int], uses: Mapping[int, int], named: Mapping[str, int]
-) -> dict[int, Known]:
+) -> dict[int, KnownFunction]:
     """By the register of their result, those of `named` that the live instructions of a program amount to."""
     m, body = len(program.operands), program.instructions
-    at: dict[int, Known] = {}
+    at: dict[int, KnownFunction] = {}
     taken: set[int] = set()
     for name, function in known().items():
         last = function.instructions[-1].op
@@ -109,7 +109,7 @@ def _match(
     types: Sequence[DType],
     register: int,
     uses: Mapping[int, int],
-) -> Known | None:
+) -> KnownFunction | None:
     """What ends at a register, if it is this function of others and nothing else reads what is within."""
     arity, m = len(function.operands), len(program.operands)
     bound = _Unifier(function, program, types).bound_at(register)
@@ -124,7 +124,7 @@ def _match(
     reads = tuple(bound[t] for t in range(arity))
     if inner & set(reads) or any(counts[r] != uses[r] for r in inner):
         return None
-    return Known(name, reads, frozenset(inner))
+    return KnownFunction(name, reads, frozenset(inner))
 
 
 class _Unifier:
@@ -176,17 +176,14 @@ def text() -> str:
     for name, program in known().items():
         arity = len(program.operands)
         types = infer_types(program.operands, program.instructions)
-        lines = [f"    ARGUMENT(r{k}, {'ab'[k]})" for k in range(arity)]
-        constants = {arity + k for k, i in enumerate(program.instructions) if i.op in CONSTANTS}
+        lines = ["    " + " ".join(f"ARGUMENT(r{k}, {'ab'[k]})" for k in range(arity))]
+        constants = {arity + k: i.imm for k, i in enumerate(program.instructions) if i.op in CONSTANTS}
         for k, i in enumerate(program.instructions, arity):
-            reads = ", ".join(f"r{r}" if r in constants else f"r{r}[u]" for r in reads_of(i))
-            lines.append(
-                f"    const vi r{k} = splat_i((int32_t)0x{i.imm:08x}u);"
-                if k in constants
-                else f"    EACH(r{k}, {name_of(Op(i.op), types[k])}_of({reads}))"
-            )
+            if k not in constants:
+                reads = (f"WORD(0x{constants[r]:08x})" if r in constants else f"r{r}[u]" for r in reads_of(i))
+                lines.append(f"    EACH(r{k}, {name_of(Op(i.op), types[k])}_of({', '.join(reads)}))")
         lines.append(f"    RESULT(r{arity + len(program.instructions) - 1})")
-        parts.append("\n".join([f"FUNCTION_{arity}({name})", "{", *lines, "}", ""]))
+        parts.append("\n".join([f"FUNCTION_{arity}({name}) {{", *lines, "}", ""]))
     return "\n".join([*parts, _FOOT])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from assay.engine.runtime.fused.functions import Known, name_of, reads_of
+from assay.engine.runtime.fused.functions import KnownFunction, name_of, reads_of
 from assay.engine.runtime.fused.functions import found as known_functions
 from assay.protocol.arithmetic.scalar import CONSTANTS, Instruction, Op, ScalarProgram, infer_types
 from assay.protocol.types import DType
@@ -169,7 +169,7 @@ def _known(
     live: set[int],
     uses: Mapping[int, int],
     functions: Mapping[str, int],
-) -> dict[int, Known]:
+) -> dict[int, KnownFunction]:
     """Per register what function it is of others, where all that is within is computed on whole tiles."""
     found = known_functions(program, types, live, uses, functions)
     return {r: f for r, f in found.items() if all(extents[each] is Extent.TILE for each in (r, *f.inner))}

@@ -161,7 +161,7 @@ def build(
     cc = cc or compiler()
     if cc is None:
         return ["no C compiler was found"]
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         reasons = list(pool.map(lambda job: _compile(cc, *job), missing))
     return [reason for reason in reasons if reason]
 

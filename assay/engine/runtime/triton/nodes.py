@@ -8,13 +8,15 @@ from assay.engine.runtime.products.dot import groups
 from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import elementwise, reductions
 from assay.engine.runtime.triton.checks import ProductChecks
-from assay.engine.runtime.triton.probe import failure
+from assay.engine.runtime.triton.probe import compile_probes, failure
 from assay.engine.runtime.triton.products import by_digits, is_better_turned, turned
-from assay.engine.runtime.triton.reading import NARROW
 from assay.engine.runtime.triton.routes import Carrier, Route, route
 from assay.engine.runtime.triton.triangles import Triangles
 from assay.protocol.program.nodes import Dot, Gather, Map, Max, Node, Random, Rank, RowExp, ScatterSum, Sum
 from assay.protocol.program.program import Program
+
+MOST_TERMS = 1 << 30
+"""Kernels of products count terms in i32, up to the end of a chunk that the last one begins."""
 
 
 def kernel(
@@ -51,6 +53,14 @@ def kernel(
             return None
 
 
+def compile_probes_of(program: Program) -> None:
+    """Compiles the probes of a program's products, of each the first carrier's and either way round."""
+    dots = [node for node in program.nodes if isinstance(node, Dot)]
+    pairs = {pair for d in dots for pair in ((d.precision_a, d.precision_b), (d.precision_b, d.precision_a))}
+    routes = [(route(*pair, next(iter(Carrier))), *pair) for pair in sorted(pairs)]
+    compile_probes([(found, pa, pb) for found, pa, pb in routes if found is not None])
+
+
 def admitted(pa: int, pb: int) -> tuple[Route | None, str]:
     """The first carrier whose inequality admits a product and which passes its probe; why those before it do not."""
     refused = ""
@@ -70,8 +80,7 @@ def _dot(
 ) -> tuple[Kernel, str]:
     """By the first carrier that is admitted; else term by term in i64. The name says why others were refused."""
     parts, refused = groups(node), ""
-    # Kernels of products count terms in i32.
-    if parts is not None and 0 not in node.spec.dims and 0 < prod(node.red) < NARROW:
+    if parts is not None and 0 not in node.spec.dims and 0 < prod(node.red) <= MOST_TERMS:
         found, refused = admitted(node.precision_a, node.precision_b)
         is_turned = found is not None and is_better_turned(node, parts, found)
         if is_turned:

@@ -6,13 +6,16 @@ looked at. Tensor cores that keep fewer bits of binary32 than it has are found h
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 
 import torch
 from torch import Tensor
 
 from assay.engine.runtime.exact import exponents
-from assay.engine.runtime.triton import backend
+from assay.engine.runtime.triton import ahead, backend
+from assay.engine.runtime.triton.backend import Launch
 from assay.engine.runtime.triton.products import by_digits
 from assay.engine.runtime.triton.routes import Route
 from assay.protocol.program.builder import ProgramBuilder
@@ -30,18 +33,44 @@ def failure(route: Route, pa: int, pb: int) -> str:
     A device for which its kernel cannot be made has no such carrier. The interpreter's integers are numpy's: there, few
     terms show that the kernel is right. Raises OutOfMemoryError, which says nothing of a carrier.
     """
-    for terms in (7, 300) if backend.is_interpreted() else (7, route.terms, route.terms + 1):
-        for packed in (False, True):
-            try:
-                with torch.device("cpu"):  # whatever device is the caller's default: integers are compared here
-                    is_wrong = differs(route, pa, pb, terms, packed=packed)
-            except torch.OutOfMemoryError:
-                raise
-            except Exception as error:  # compilers have many
-                return f"{route.name} does not run ({backend.in_one_line(error)})"
-            if is_wrong:
-                return f"{route.name} adds {terms} products of {pa} by {pb} bits wrongly"
+    for terms, packed in _cases(route):
+        try:
+            with torch.device("cpu"):  # whatever device is the caller's default: integers are compared here
+                is_wrong = differs(route, pa, pb, terms, packed=packed)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # compilers have many
+            return f"{route.name} does not run ({backend.in_one_line(error)})"
+        if is_wrong:
+            return f"{route.name} adds {terms} products of {pa} by {pb} bits wrongly"
     return ""
+
+
+def compile_probes(probed: Iterable[tuple[Route, int, int]]) -> None:
+    """Compiles what `failure` will launch for these routes and precisions, side by side: a dozen kernels each, which
+    take seconds one after another.
+    """
+    new = [each for each in probed if each not in _compiled]
+    _compiled.update(new)
+    if new:
+        ahead.compile_ahead(lambda: [launch for each in new for launch in _launches(*each)])
+
+
+_compiled: set[tuple[Route, int, int]] = set()
+
+
+def _launches(route: Route, pa: int, pb: int) -> list[Launch]:
+    with backend.recorded() as seen, torch.device("cpu"):
+        for terms, packed in _cases(route):
+            with suppress(Exception):  # `failure` meets it again, and says so
+                differs(route, pa, pb, terms, packed=packed)
+    return seen
+
+
+def _cases(route: Route) -> list[tuple[int, bool]]:
+    """Numbers of terms, and whether digits come from planes."""
+    counts = (7, 300) if backend.is_interpreted() else (7, route.terms, route.terms + 1)
+    return [(terms, packed) for terms in counts for packed in (False, True)]
 
 
 def differs(route: Route, pa: int, pb: int, terms: int, *, packed: bool) -> bool:

@@ -11,6 +11,7 @@
 #define EACH(r, value)                                                                                                 \
     vi r[ABREAST];                                                                                                     \
     for (int u = 0; u < ABREAST; u++) r[u] = value;
+#define WORD(bits) splat_i((int32_t)bits##u)
 #define ARGUMENT(r, from) EACH(r, load_i(from + u * LANES))
 #define RESULT(r)                                                                                                      \
     for (int u = 0; u < ABREAST; u++) store_i(out + u * LANES, r[u]);
