@@ -137,8 +137,7 @@ def places(
             b0 = tl.load(of_b)
             a1 = tl.load(of_a + next_a) if NA > 1 else a0
             b1 = tl.load(of_b + next_b) if NB > 1 else b0
-            # A plane may have more than half of what i32 counts: twice that is no product of i32.
-            a2 = tl.load(of_a + next_a + next_a) if NA > 2 else a0
+            a2 = tl.load(of_a + next_a + next_a) if NA > 2 else a0  # which i32 may not hold the double of
             b2 = tl.load(of_b + next_b + next_b) if NB > 2 else b0
         else:
             at = k.to(tl.int64)
