@@ -167,21 +167,22 @@ def step(
     if as_json:
         print_json(document(rows))
         return
-    columns = ["model", "tier", "executor", "over eager", "over compile", "over compile, bf16", "over plain"]
-    columns += ["memory", "hashing", "ms", "eager ms", "rounds"]
-    cells = [
-        [
-            *(r.model, r.tier, r.executor + " witnessed" * r.witnessed, f"{r.time_ratio:.2f}"),
-            "" if r.compile_ratio is None else f"{r.compile_ratio:.2f}",
-            "" if r.compile_bf16_ratio is None else f"{r.compile_bf16_ratio:.2f}",
-            "" if r.over_plain is None else f"{r.over_plain:.3f}",
-            "" if r.memory_ratio is None else f"{r.memory_ratio:.2f}",
-            "" if r.hash_share is None else f"{r.hash_share:.2%}",
-            *(r.step_ms, r.eager_ms, r.rounds),
-        ]
-        for r in rows
-    ]
-    print_table("A step over PyTorch's: its time and memory, and the share of a root every 25 steps", columns, cells)
+    both = len({(r.executor, r.witnessed) for r in rows}) > 1
+    columns = {
+        "model": [r.model for r in rows],
+        "tier": [r.tier for r in rows],
+        "by": [r.executor + " witnessed" * r.witnessed if both else "" for r in rows],
+        "eager": [f"{r.time_ratio:.2f}" for r in rows],
+        "compile": ["" if r.compile_ratio is None else f"{r.compile_ratio:.2f}" for r in rows],
+        "bf16": ["" if r.compile_bf16_ratio is None else f"{r.compile_bf16_ratio:.2f}" for r in rows],
+        "plain": ["" if r.over_plain is None else f"{r.over_plain:.3f}" for r in rows],
+        "memory": ["" if r.memory_ratio is None else f"{r.memory_ratio:.2f}" for r in rows],
+        "root": ["" if r.hash_share is None else f"{r.hash_share:.2%}" for r in rows],
+        "ms": [f"{r.step_ms:,.2f}" for r in rows],
+    }
+    shown = {name: cells for name, cells in columns.items() if any(cells)}
+    title = "A step's time over PyTorch's, eager and compiled (f32, bf16); memory over eager's; a root every 25 steps"
+    print_table(title, list(shown), list(zip(*shown.values(), strict=True)))
 
 
 @app.command(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from assay.bench import step
 from assay.bench.memory import growth
 from assay.bench.models import MODELS, recipe_of
 from assay.bench.sides import Contender, Eager, Exact, program_of, start_of
-from assay.bench.step import StepTerms, alternate, clock_for, measure
+from assay.bench.step import StepRow, StepTerms, alternate, clock_for, measure
 from assay.cli.bench import app
 from assay.protocol.errors import ConfigError, UsageError
 from assay.training.recipes.recipe import Recipe, RecipeStep
@@ -175,3 +176,27 @@ def test_what_does_not_exist_is_said_with_the_choices(option: list[str]) -> None
         return
     assert isinstance(result.exception, UsageError)
     assert option[1] in str(result.exception)
+
+
+def test_the_table_of_steps_fits_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody looks at it too: a cell that is broken over lines can be searched for by nobody."""
+
+    def measured(model: str, sides: Sequence[Contender], terms: StepTerms) -> list[StepRow]:
+        figures = {"time_ratio": 0.85, "compile_ratio": 0.87, "compile_bf16_ratio": 0.05, "over_plain": None}
+        return [
+            StepRow(
+                model, side.tier, side.executor, witnessed=False, device="cpu", **figures, memory_ratio=1.19,
+                hash_share=0.0128, step_ms=61_062.47, eager_ms=71_254.91, compile_ms=1.0, compile_bf16_ms=1.0,
+                best_ms={}, rounds=10, threads=1, nodes=1593, without_compile="",
+            )
+            for side in sides
+        ]  # fmt: skip
+
+    monkeypatch.setattr(step, "measure", measured)
+    found = CliRunner().invoke(app, ["step", "--model", "gpt2-12x768"], env={"COLUMNS": "80"})
+    lines = found.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    (row,) = [line for line in lines if "fixed14" in line]
+    assert [cell.strip() for cell in row.strip("│").split("│")] == [
+        *("gpt2-12x768", "fixed14", "0.85", "0.87", "0.05", "1.19", "1.28%", "61,062.47")
+    ]
