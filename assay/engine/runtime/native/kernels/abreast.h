@@ -36,7 +36,7 @@
             if (!whole) memcpy(o + i, x, (size_t)(n - i) * 4);                                                         \
         }                                                                                                              \
     }                                                                                                                  \
-    INLINE void name##_abreast(int32_t *out, const int32_t *a, const int32_t *b)
+    INLINE void name##_abreast(int32_t *out, const int32_t *a, const int32_t *b __attribute__((unused)))
 
 #define FUNCTION_1(name) FUNCTION(name, name, a)
 #define FUNCTION_2(name) FUNCTION(name, name##_vv, b)
