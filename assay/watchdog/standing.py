@@ -44,6 +44,9 @@ def _digest(state: GameState, trace: Trace, at: int) -> Digest:
 
 
 def _agreed_is_true(state: GameState, trace: Trace) -> bool:
+    # From NODES on the state that a step begins with is agreed on too: what its input nodes are proven by.
+    if state.stage is not Stage.STEPS and state.before != trace.state_root(state.step - 1):
+        return False
     if state.stage in BISECTING:
         return state.agreed == _digest(state, trace, state.lo)
     end_of_step = state.stage in (Stage.STATE, Stage.LIST, Stage.SLOT)

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import example as pinned
 from hypothesis import strategies as st
 
 from assay.amounts import TEST_MONEY
 from assay.protocol.errors import ExitCode
-from assay.protocol.game.moves import AnyMove
+from assay.protocol.game.moves import AnyMove, BisectDigests, PostDigests
 from assay.protocol.game.players import Posted, posted_by
 from assay.protocol.game.state import GameState
-from assay.protocol.game.table import TABLE, Side, Turn
+from assay.protocol.game.table import TABLE, Side, Stage, Turn
 from assay.protocol.program.trace import Trace
 from assay.protocol.types import Address, Wei
 from assay.watchdog.alarms import (
@@ -90,6 +91,7 @@ def test_in_every_turn_the_side_that_plays_the_true_run_is_favoured(arity: int) 
 
 
 @given(seed=st.integers(0, 2**32), arity=st.sampled_from((2, 4, 64)))
+@pinned(seed=3202, arity=64)  # a challenger agrees to an untrue state, and an input of the step is disputed
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 def test_whoever_is_favoured_after_any_moves_wins_by_playing_on_from_the_truth(seed: int, arity: int) -> None:
     rng = random.Random(seed)
@@ -140,6 +142,32 @@ def test_a_challenger_that_agrees_to_something_untrue_favours_nobody() -> None:
     wrong = replace(player(Side.CHALLENGER, truth)(state, posted), index=len(posted.digests) - 1)  # type: ignore[type-var]
     world.book.move(game_id, address("c"), wrong, 0)
     assert favoured(world.state(game_id), posted, truth, 4) is Side.NONE
+
+
+def test_who_agrees_to_an_untrue_state_is_favoured_in_no_stage_of_the_step() -> None:
+    """What its inputs hold is proven by that state alone, whose digest no later stage names as agreed."""
+    counted, steps = counting(), 6
+    lie, truth = lie_at(counted, 0, steps, steps), honest_trace(counted, steps)
+    assert lie is not None
+    world, game_id = opened(counted, 64, lie)
+    posted, seen = Posted(), set[Stage]()
+    while (state := world.state(game_id)).stage not in (Stage.ROOT, Stage.LEAF):
+        if state.stage is not Stage.STEPS:
+            assert favoured(state, posted, truth, 64) is Side.NONE, state.stage
+            seen.add(state.stage)
+        move = player(state.turn, lie, 64)(state, posted)
+        if state.stage is Stage.STEPS and state.turn is Side.DEFENDER:
+            assert isinstance(move, PostDigests)
+            move = replace(move, digests=(*move.digests[:4], bytes(32), move.digests[5]))
+        elif state.turn is Side.CHALLENGER:
+            last = len(posted.digests) - 1 if state.stage is Stage.STEPS else 0
+            move = BisectDigests(last, posted.digests)
+        assert try_move(world, game_id, move, state.turn_started)
+        if state.turn is Side.DEFENDER:
+            assert move is not None
+            posted = posted_by(move)
+    assert {Stage.NODES, Stage.NODE} <= seen
+    assert favoured(state, posted, truth, 64) is Side.NONE
 
 
 # --- alarms
