@@ -21,14 +21,16 @@ EMPTY = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 @contextmanager
-def one_connection(answer: bytes) -> Iterator[str]:
-    """The URL of a server that takes one connection and answers whatever is asked on it."""
+def one_connection(answer: bytes, asked: list[bytes] | None = None) -> Iterator[str]:
+    """The URL of a server that takes one connection and answers whatever is asked on it; `asked` gets that."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
         asker, _ = listener.accept()
         with asker:
-            while asker.recv(1 << 16):
+            while request := asker.recv(1 << 16):
+                if asked is not None:
+                    asked.append(request)
                 asker.sendall(answer)
 
     thread = threading.Thread(target=serve, daemon=True)
@@ -46,6 +48,17 @@ def test_a_connection_is_kept_for_the_next_request(answer: bytes) -> None:
         with session.open("GET", url) as stream:
             assert b"".join(stream.pieces()) == body
         assert session.get(url).content == body
+
+
+def test_what_a_balancer_asks_to_be_sent_back_is_sent_with_the_next_request() -> None:
+    """Without it each request may come to another node, a block behind the last."""
+    asked: list[bytes] = []
+    answer = b"HTTP/1.1 200 OK\r\nSet-Cookie: node=7; Path=/\r\nContent-Length: 3\r\n\r\nyes"
+    with one_connection(answer, asked) as url, TimedSession(2.0) as session:
+        prepared = session.prepare_request(requests.Request("GET", url))
+        for _ in range(3):
+            assert session.ask(prepared.copy()).content == b"yes"
+    assert [b"Cookie: node=7" in request for request in asked] == [False, True, True]
 
 
 def test_a_connection_whose_answer_was_not_read_is_not_kept() -> None:
