@@ -55,11 +55,12 @@ def product_rows(
             torch.manual_seed(1)
             a, b = torch.randn(m, k, device=place), torch.randn(n, k, device=place)
             exact, name = _product(a, b, variant, place)
-            sides = [captured(side, place) for side in (partial(torch.mm, a, b.t()), exact)]
-            times = alternate(sides, seconds / len(shapes), clock=clock)
+            direct: list[Callable[[], object]] = [partial(torch.mm, a, b.t()), exact]
+            sides = captured(direct) if place.type == "cuda" else None
+            times = alternate(sides or direct, seconds / len(shapes), clock=clock)
             ratio = median(ours / stock for stock, ours in times)
             yield {
-                "rows": m, "columns": n, "terms": k, "by": name, "ratio": round(ratio, 3),
+                "rows": m, "columns": n, "terms": k, "by": name, "captured": bool(sides), "ratio": round(ratio, 3),
                 "exact_ms": round(median(ours for _, ours in times), 4),
                 "stock_ms": round(median(stock for stock, _ in times), 4),
             }  # fmt: skip
@@ -67,17 +68,21 @@ def product_rows(
         torch.set_float32_matmul_precision(usual)
 
 
-def captured(side: Callable[[], object], place: torch.device) -> Callable[[], object]:
-    """A side as a step has it: on a GPU a graph, whose launches wait for no Python. The side is called twice first."""
-    if place.type != "cuda":
-        return side
-    for _ in range(2):  # kernels are compiled, libraries make what they keep
-        side()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        side()
-    return graph.replay
+def captured(sides: Sequence[Callable[[], object]]) -> list[Callable[[], object]] | None:
+    """Sides as a step has them, graphs whose launches wait for no Python; None where one of them cannot be one."""
+    found: list[Callable[[], object]] = []
+    for side in sides:
+        for _ in range(2):  # kernels are compiled, libraries make what they keep
+            side()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                side()
+        except RuntimeError:
+            return None
+        found.append(graph.replay)
+    return found
 
 
 def _product(a: Tensor, b: Tensor, variant: str, place: torch.device) -> tuple[Callable[[], object], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -152,3 +153,34 @@ def test_a_step_that_fails_is_said_before_pytorch_is_timed(monkeypatch: pytest.M
     assert next(found) == {"rows": [], "failed": {"gpt-2x96": "RuntimeError: illegal access"}}
     with pytest.raises(RuntimeError, match="the GPU is in an error"):
         next(found)
+
+
+def test_products_are_timed_by_graphs_or_both_sides_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph beside launches from Python would flatter whoever has it. Without a GPU: what is captured, and when."""
+    calls, under_way = list[str](), list[bool]()
+
+    class Graph:
+        def replay(self) -> None:
+            calls.append("replay")
+
+    @contextmanager
+    def capture(_: Graph, *, capture_error_mode: str) -> Iterator[None]:
+        assert capture_error_mode == "thread_local"
+        under_way.append(True)
+        calls.append("capture")
+        try:
+            yield
+        finally:
+            under_way.pop()
+
+    def waits() -> None:
+        if under_way:
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "graph", capture)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    found = parts.captured([lambda: calls.append("a"), lambda: calls.append("b")])
+    assert calls == ["a", "a", "capture", "a", "b", "b", "capture", "b"]
+    assert found is not None and [side() for side in found] == [None, None] and calls[-2:] == ["replay"] * 2
+    assert parts.captured([lambda: None, waits]) is None
