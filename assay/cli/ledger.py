@@ -61,7 +61,7 @@ def stake(
     as_json: JsonOption = False,
 ) -> None:
     """Move tokens into the run's vault, where your own claims lock them."""
-    from assay.sponsor.launching import deposit, stake_in_vault
+    from assay.sponsor.launching import deposit
 
     the_run = open_round_run(settings)
     check_money(the_run)
@@ -76,8 +76,8 @@ def stake(
             code="TokensShort",
             remedy="Stake less, or get tokens first (`assay node fund` on a local chain).",
         )
-    has = stake_in_vault(the_run, keys.address)  # for whoever stakes again, since the first answer was lost
-    beside = f" beside {money.show(has.total)} that are there ({money.show(has.free)} free)" if has.total else ""
+    free = the_run.chain.ask(the_run.vault.free(keys.address))  # for whoever stakes again: the first answer was lost
+    beside = f" beside {money.show(free)} of free stake that are there" if free else ""
     leaving = duration(the_run.charter.timing.exit)
     talk.print(f"Stakes {money.both(wei)}{beside}; leaving takes {leaving} of chain time.")
     if dry_run:

@@ -225,7 +225,7 @@ class TimedSession(requests.Session):
     def ask(self, prepared: requests.PreparedRequest) -> requests.Response:
         """As `request`; whoever asks one place again and again prepares it once, which saves a third of the work."""
         if self.cookies:  # by which a balancer knows the node that it has answered by before
-            prepared.prepare_cookies(self.cookies)
+            prepared.prepare_cookies(self.cookies.copy())
         return self._read(partial(super().send, prepared))
 
     def open(self, *arguments: Any, **options: Any) -> TimedAnswer:

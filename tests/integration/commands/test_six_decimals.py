@@ -98,7 +98,7 @@ def test_amounts_are_typed_and_read_in_tokens_and_smallest_units_are_what_moves(
     assert "Stakes 12.5 tokens (12500000wei); leaving" in dry and six.free() == 0
     assert six.desk.json("ledger", "stake", "12.5", "--yes", *six.at)["staked"] == 12_500_000 == six.free()
     again = six.said("ledger", "stake", "12.5", "--dry-run", *six.at)
-    assert "Stakes 12.5 tokens (12500000wei) beside 12.5 that are there (12.5 free); leaving" in again
+    assert "Stakes 12.5 tokens (12500000wei) beside 12.5 of free stake that are there; leaving" in again
     assert six.desk.json("ledger", "stake", "7500000wei", "--yes", *six.at)["free"] == 20 * USDC == six.free()
     assert held - six.run.chain.ask(six.token.balance_of(six.keys.address)) == 20 * USDC
     with pytest.raises(UsageError):

@@ -24,8 +24,10 @@ from assay.protocol.types import DType
 HEADER: Final = Path(build.__file__).parent / "kernels" / "functions.h"
 
 MOST_COMPARED: Final = 1_000
-"""Values of a function that are compared with one instruction and those before it. A match takes about a hundred; a
-stranger's sums of sums could be compared in 2^60 orders."""
+"""Values of functions that are compared with those of one map; a map that is one of them takes 112 at most.
+
+Attack: sums of a product and itself, which could be a function's in two orders each: assembling would take longer than
+running."""
 
 _MAKERS: Final[dict[str, tuple[int, Callable[..., Reg]]]] = {
     "f32_gelu": (2, functions.gelu),
@@ -88,6 +90,7 @@ def found(
     m, body = len(program.operands), program.instructions
     at: dict[int, KnownFunction] = {}
     taken: set[int] = set()
+    unifier = _Unifier(program, types)
     for name, function in known().items():
         last = function.instructions[-1].op
         if not any(each in named for each in (name, f"{name}_vv")):
@@ -95,7 +98,7 @@ def found(
         for register in sorted(live, reverse=True):
             if register < m or body[register - m].op != last or register in taken:
                 continue
-            match = _match(name, function, program, types, register, uses)
+            match = _match(name, function, program, unifier.bound_at(function, register), register, uses)
             if match is not None and not taken & (match.inner | {register}):
                 at[register] = match
                 taken |= match.inner | {register}
@@ -106,13 +109,12 @@ def _match(
     name: str,
     function: ScalarProgram,
     program: ScalarProgram,
-    types: Sequence[DType],
+    bound: Mapping[int, int] | None,
     register: int,
     uses: Mapping[int, int],
 ) -> KnownFunction | None:
-    """What ends at a register, if it is this function of others and nothing else reads what is within."""
+    """What ends at a register, if its values are bound to this function's and nothing else reads what is within."""
     arity, m = len(function.operands), len(program.operands)
-    bound = _Unifier(function, program, types).bound_at(register)
     if bound is None:
         return None
     within = {r for t, r in bound.items() if t >= arity and function.instructions[t - arity].op not in CONSTANTS}
@@ -128,22 +130,22 @@ def _match(
 
 
 class _Unifier:
-    """Whether a function's values are a program's, in whichever order sums and products have their terms."""
+    """Which of a program's values are a function's, in whichever order sums and products have their terms."""
 
-    def __init__(self, function: ScalarProgram, program: ScalarProgram, types: Sequence[DType]) -> None:
-        self._function, self._program, self._types = function, program, types
-        self._bound: dict[int, int] = {}
+    def __init__(self, program: ScalarProgram, types: Sequence[DType]) -> None:
+        self._program, self._types = program, types
         self._left = MOST_COMPARED
 
-    def bound_at(self, register: int) -> dict[int, int] | None:
-        """Per value of the function the program's register, its result being this one."""
-        last = len(self._function.operands) + len(self._function.instructions) - 1
+    def bound_at(self, function: ScalarProgram, register: int) -> dict[int, int] | None:
+        """Per value of a function the program's register, its result being this one; None where it is another."""
+        self._function, self._bound = function, dict[int, int]()
+        last = len(function.operands) + len(function.instructions) - 1
         return self._bound if self._same(last, register) else None
 
     def _same(self, value: int, register: int) -> bool:
-        self._left -= 1
-        if self._left < 0:
+        if self._left == 0:
             return False
+        self._left -= 1
         if value in self._bound:
             return self._bound[value] == register
         arity, m = len(self._function.operands), len(self._program.operands)
