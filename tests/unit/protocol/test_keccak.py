@@ -1,9 +1,11 @@
 """keccak-256 in plain Python is keccak-256, and what the protocol hashes with is the faster one of the same digests."""
 
+import sys
+
 import pytest
 from eth_hash.auto import keccak as library
 
-from assay.protocol.keccak import RATE, keccak256, plain_keccak256
+from assay.protocol.keccak import RATE, fastest, keccak256, plain_keccak256
 
 
 @pytest.mark.parametrize(
@@ -23,5 +25,12 @@ def test_every_length_around_a_block_gives_the_digest_of_the_library() -> None:
         assert plain_keccak256(data) == library(data), length
 
 
-def test_the_library_is_used_where_it_is_installed() -> None:
-    assert keccak256 is library
+def test_the_fastest_library_that_is_installed_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    takers = [fastest()]
+    for name in ("sha3", "eth_hash.auto"):
+        monkeypatch.setitem(sys.modules, name, None)
+        takers.append(fastest())
+    assert takers[0] not in takers[1:] and takers[1:] == [library, plain_keccak256]
+    for length in (0, 32, RATE - 1, RATE, 500):
+        assert {take(bytes(length)) for take in takers} == {library(bytes(length))}
+    assert takers[0](bytes(32)) == keccak256(bytes(32))

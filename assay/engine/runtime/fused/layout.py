@@ -132,6 +132,7 @@ class COp(Structure):
         ("views", c_void_p),
         ("strategy", c_int64),
         ("terms", c_int64),
+        ("own_exponents", c_int64),
         ("tile", c_int64),
         ("by_runs", c_int64),
         ("n_code", c_int64),

@@ -25,6 +25,7 @@ from assay.engine.runtime.fused.layout import (
 from assay.engine.runtime.fused.scalars import Extent, assemble
 from assay.engine.runtime.fused.spaces import Reading, Space, fits, joined
 from assay.engine.runtime.products.dot import NativeProduct
+from assay.engine.runtime.stock.reduce import is_row_exponent
 from assay.protocol.arithmetic.scalar import ScalarProgram
 from assay.protocol.program.nodes import Dot, Gather, Map, Max, Node, Operand, Random, RowExp, ScatterSum, Sum
 from assay.protocol.program.program import Program
@@ -81,7 +82,10 @@ def compile_product(program: Program, k: int, node: Dot, kernel: object) -> Comp
         return "no native product for these precisions and views"
     if any(program.specs[o.node].dtype is not DType.I32 for o in (node.exponent_a, node.exponent_b)):
         return "exponents that are not i32"
-    function, plan, sources, threaded = kernel.own.for_c()
+    over = node.spec.dims, node.red
+    own_a = is_row_exponent(program, node.a, node.exponent_a, *over)
+    own_b = is_row_exponent(program, node.b, node.exponent_b, *over)
+    function, plan, sources, threaded = kernel.own.for_c(own_a, own_b)
     space = Space((node.spec.numel,), 1, ())
     dot = CDot(function, plan, *sources, int(threaded))
     return _op(OpKind.DOT, k, node, space, [], dot=dot, unit=node.spec.numel, keep=(kernel,))
@@ -193,7 +197,9 @@ def _reduction(program: Program, k: int, node: RowExp | Max | Sum) -> Compiled |
         return "too many dimensions"
     kind = {RowExp: OpKind.ROWEXP, Max: OpKind.MAX, Sum: OpKind.SUM}[type(node)]
     strategy = _strategy(space, node.spec.dtype if isinstance(node, Max) else DType.F32, node.terms)
-    return _op(kind, k, node, space, [Mode.STRIDED] * len(readings), strategy=strategy, terms=node.terms)
+    own = int(isinstance(node, Sum) and is_row_exponent(program, node.x, node.exponent, node.spec.dims, node.red))
+    modes = [Mode.STRIDED] * len(readings)
+    return _op(kind, k, node, space, modes, strategy=strategy, terms=node.terms, own_exponents=own)
 
 
 def _strategy(space: Space, computed: DType, terms: int) -> Strategy:

@@ -76,6 +76,7 @@ def battery() -> tuple[Program, tuple[str, ...]]:
     x, key = slots[0], b.input(0, len(types))
     turned = slots[1].permute(1, 0)  # whose columns differ, as the rows of x do
     index = slots[7].select(1, 0)
+    others = b.rowexp(x, 1).slice(0, 2, ROWS).pad(0, 0, 2)  # of rows further on
     found += [
         ("ROWEXP", b.rowexp(x, 1)),
         ("ROWEXP of columns", b.rowexp(turned, 1)),
@@ -83,6 +84,8 @@ def battery() -> tuple[Program, tuple[str, ...]]:
         ("MAX of columns", b.max(turned, 1)),
         ("SUM", b.sum(x, 1)),
         ("SUM of columns", b.sum(turned, 1)),
+        ("SUM by other exponents", b.sum(x, 1, others)),
+        ("SUM of columns by other exponents", b.sum(turned, 1, others)),
         ("GATHER", b.gather(x, index.unsqueeze(1), shape)),
         ("SCATTER_SUM", _scattered(b, x, index, b.rowexp(x, 2))),
         ("SCATTER_SUM by row", _scattered(b, x, index, b.rowexp(x, 1).unsqueeze(1))),

@@ -15,7 +15,8 @@ from torch import Tensor
 from assay.engine.runtime.exact import exponents
 from assay.engine.runtime.products import product_variants
 from assay.engine.runtime.products.freivalds import ProductCheck
-from assay.engine.runtime.products.native_dot import DotKernels, NativeDot, checker, native_dot
+from assay.engine.runtime.products.native_dot import DotKernels, NativeDot, native_dot
+from assay.engine.runtime.products.native_plan import checker
 from assay.engine.runtime.stock.reduce import Kernel, is_row_exponent
 from assay.engine.runtime.values.dtypes import from_bytes
 from assay.engine.runtime.values.views import ViewReader, reader, sub_view

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from math import prod
 from pathlib import Path
-from typing import cast
 
 import torch
 from torch import Tensor
@@ -35,6 +34,7 @@ from assay.engine.runtime.products.native_plan import (
     POINTER,
     DotPlan,
     DotSide,
+    checker,
     is_readable,
     runs,
     sums_memory,
@@ -154,17 +154,6 @@ def kernels_of(instruction_set: str, *, tiles: bool = False) -> DotKernels:
     return DotKernels(load(UNIT, instruction_set), instruction_set, tiles=tiles)
 
 
-@cache
-def checker() -> Callable[..., int] | None:
-    """The function of the unit `check`; None where it is not built."""
-    handle = native("check").handle
-    if handle is None:
-        return None
-    function = handle.assay_check_product
-    function.argtypes, function.restype = [POINTER] * 8, INTEGER
-    return cast(Callable[..., int], function)
-
-
 class NativeDot:
     """One dot node as a plan of the kernels; `name` is its product variant.
 
@@ -212,12 +201,19 @@ class NativeDot:
         )
         self._address = ctypes.addressof(self._plan)
         found.prepare(self._address)
+        self._own_plan = DotPlan.from_buffer_copy(self._plan)
 
-    def for_c(self) -> tuple[int, int, tuple[int, ...], bool]:
-        """What a caller in C needs: function, plan, the nodes of a, eA, b, eB, and whether threads are worth it."""
+    def for_c(self, own_a: bool, own_b: bool) -> tuple[int, int, tuple[int, ...], bool]:
+        """What a caller in C needs: function, plan, the nodes of a, eA, b, eB, and whether threads are worth it.
+
+        own_a, own_b: whether the caller's exponents are those of the node's very rows, which no hook has replaced.
+        """
         function = ctypes.cast(self._kernels.run, POINTER).value
         assert function is not None
-        return function, self._address, self._sources, self._threaded
+        sides = self._own_plan.a, self._own_plan.b
+        for side, own in zip(sides, (own_b, own_a) if self._flipped else (own_a, own_b), strict=True):
+            side.own_exponents = own
+        return function, ctypes.addressof(self._own_plan), self._sources, self._threaded
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -236,13 +232,13 @@ class NativeDot:
         place = memory.data_ptr() + -memory.data_ptr() % _LINE
         self._kernels.keep(self._address, x.data_ptr(), exponents.data_ptr(), place)
         memory = pool.one_of(memory, place - memory.data_ptr(), count)
-        self._plan.kept = -memory.data_ptr() % _LINE + self._keep(memory)
+        self._plan.kept = self._own_plan.kept = -memory.data_ptr() % _LINE + self._keep(memory)
         return True
 
-    def run(self, values: list[Tensor], out: Tensor | None = None) -> Tensor:
-        """The node's value; in `out` (f32 of the node's dims, contiguous) if given."""
+    def run(self, values: list[Tensor], out: Tensor | None = None, *, own: bool = False) -> Tensor:
+        """The node's value; in `out` (f32 of the node's dims, contiguous) if given. own: by the plan of `for_c`."""
         out = torch.empty(self._dims) if out is None else out
-        self._call(values, out.data_ptr(), 0)
+        self._call(values, out.data_ptr(), 0, self._own_plan if own else None)
         return out
 
     def sums(self, values: list[Tensor]) -> Tensor:
@@ -361,11 +357,13 @@ def native_dot(found: DotKernels, program: Program, node: Dot, groups: Sequence[
 @cache
 def failure(found: DotKernels, pa: int, pb: int, product_variant: str) -> str:
     """What this product gets wrong on this machine; empty when it passes its self-test."""
-    found = found.on(product_variant)
-    for name, operands in native_selftest.cases(pa, pb, found.most_terms(pa, pb)):
-        wrong = _wrong(found, operands, native_selftest.expected(operands, pa, pb), pa, pb)
-        if wrong:
-            return f"{wrong} of {product_variant} is wrong for {name}"
+    found, most = found.on(product_variant), found.most_terms(pa, pb)
+    for own, cases in ((False, native_selftest.cases), (True, native_selftest.own_cases)):
+        for name, operands in cases(pa, pb, most):
+            sums, rounded = native_selftest.expected(operands, pa, pb)
+            wrong = _wrong(found, operands, None if own else sums, rounded, pa, pb)
+            if wrong:
+                return f"{wrong} of {product_variant} is wrong for {name}"
     # In a thread of its own, whose memory for packed operands goes with it.
     with ThreadPoolExecutor(1) as alone:
         return alone.submit(_failure_at_the_limits, found, pa, pb, product_variant).result()
@@ -383,18 +381,19 @@ def _failure_at_the_limits(found: DotKernels, pa: int, pb: int, product_variant:
 def wrong_at_the_limit(found: DotKernels, variant: NativeVariant, pa: int, pb: int, terms: int) -> str:
     """What is wrong of the sums of so many of the largest operands; empty when nothing is."""
     operands, sums = native_selftest.at_the_limit(variant, pa, pb, terms)
-    return _wrong(found, operands, (sums, None), pa, pb)
+    return _wrong(found, operands, sums, None, pa, pb)
 
 
-def _wrong(found: DotKernels, operands: ProductValues, results: tuple[Tensor, Tensor | None], pa: int, pb: int) -> str:
-    """What of a product differs from the expected sums and results."""
+def _wrong(
+    found: DotKernels, operands: ProductValues, sums: Tensor | None, rounded: Tensor | None, pa: int, pb: int
+) -> str:
+    """What of a product differs from the expected sums and results; without sums exponents are the rows' own."""
     shape = (*operands[0].shape[:2], operands[2].shape[1], operands[0].shape[2])
     program, node = native_selftest.matrix_program(shape, pa, pb)
-    product = NativeDot(found, program, node, ((0,), (1,), (2,)), threaded=False)
-    sums, rounded = results
-    values = list(operands)
-    if not torch.equal(product.sums(values).to(torch.int64), sums):
+    product, values = NativeDot(found, program, node, ((0,), (1,), (2,)), threaded=False), list(operands)
+    own = sums is None
+    product.for_c(own, own)
+    if sums is not None and not torch.equal(product.sums(values).to(torch.int64), sums):
         return "the product"
-    if rounded is not None and not torch.equal(product.run(values).view(torch.int32), rounded.view(torch.int32)):
-        return "the rounding"
-    return ""
+    found_bits = product.run(values, own=own).view(torch.int32)
+    return "the rounding" if rounded is not None and not torch.equal(found_bits, rounded.view(torch.int32)) else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from functools import cache
 from threading import local
 from typing import cast
 from weakref import WeakValueDictionary
@@ -12,6 +14,7 @@ from torch import Tensor
 
 from assay.engine.runtime.exact import limits
 from assay.engine.runtime.exact.limits import Digits
+from assay.engine.runtime.native.library import native
 from assay.protocol.program.nodes import Dot
 from assay.protocol.program.program import Program
 from assay.protocol.program.views import View
@@ -39,6 +42,7 @@ class DotSide(ctypes.Structure):
         ("precision", INTEGER),
         ("digits", INTEGER),
         ("shift", INTEGER),
+        ("own_exponents", INTEGER),
     )
 
 
@@ -62,6 +66,17 @@ class DotPlan(ctypes.Structure):
         ("joined", INTEGER),
         ("kept", POINTER),
     )
+
+
+@cache
+def checker() -> Callable[..., int] | None:
+    """The function of the unit `check`; None where it is not built."""
+    handle = native("check").handle
+    if handle is None:
+        return None
+    function = handle.assay_check_product
+    function.argtypes, function.restype = [POINTER] * 8, INTEGER
+    return cast(Callable[..., int], function)
 
 
 _tables: WeakValueDictionary[tuple[View, tuple[int, ...], tuple[int, ...], int], Tensor] = WeakValueDictionary()

@@ -92,6 +92,30 @@ def cases(pa: int, pb: int, limit: int) -> Iterator[ProductCase]:
         yield f"exponents at {rows}x{columns}x{terms}", (scaled[0], wide[0], scaled[1], wide[1])
 
 
+def own_cases(pa: int, pb: int, limit: int) -> Iterator[ProductCase]:
+    """Rows under their own exponents: zeros, subnormals, what is rounded up to 2^e, not finite; of each some alone."""
+    for rows, columns, terms in ((16, 16, 32), (32, 17, 96)):
+        if terms > limit:
+            continue
+        operands = []
+        for n, step in ((rows, 7919), (columns, 104729)):
+            wide = torch.arange(n, dtype=torch.int32)[None] * 61 % 277 - 148
+            x = (_ramp(n, terms, 1.0, step).to(torch.float64) * exponents.power_of_two(wide)[..., None]).to(
+                torch.float32
+            )
+            x[0, 1], x[0, 2, ::2] = 0.0, 1 - 2.0**-24
+            x[0, 3] = torch.finfo(torch.float32).max
+            operands.append(x)
+        yield f"own exponents at {rows}x{columns}x{terms}", _with_own(*operands)
+        operands[0][0, 5, 7], operands[1][0, 6, 9] = float("inf"), float("nan")
+        yield f"own exponents of what is not finite at {rows}x{columns}x{terms}", _with_own(*operands)
+
+
+def _with_own(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    ea, eb = (exponents.exponent_of_magnitude(x.abs().amax(-1)) for x in (a, b))
+    return a, ea, b, eb
+
+
 def at_the_limit(
     variant: NativeVariant, pa: int, pb: int, terms: int
 ) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor]:

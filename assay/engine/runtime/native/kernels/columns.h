@@ -42,16 +42,25 @@ INLINE void column_most(int32_t *most, const int32_t *x, int64_t n, int64_t term
     }
 }
 
-/* The same of quantized values, and their sums. */
+/* Sums of quantized values over the same. */
 INLINE void column_totals(int64_t *total, const int32_t *x, int64_t n, int64_t terms, int64_t step, const float *first,
-                          const float *second)
+                          const float *second, const int how)
 {
     int64_t c = 0;
     for (; c + 2 * LANES <= n; c += 2 * LANES) {
         vl *t = (vl *)(total + c), sums[4] = {t[0], t[1], t[2], t[3]};
         vf f[2] = {load_f(first + c), load_f(first + c + LANES)};
         vf s[2] = {load_f(second + c), load_f(second + c + LANES)};
-        for (int64_t k = 0; k < terms; k++)
+        int64_t k = 0;
+        for (; how != ANY && k + 2 <= terms; k += 2)
+#pragma GCC unroll 2
+            for (int v = 0; v < 2; v++) {
+                const int32_t *p = x + k * step + c + v * LANES;
+                vi q = add_i(quantize_within(load_i(p), f[v], s[v], how == WITHIN_TWO),
+                             quantize_within(load_i(p + step), f[v], s[v], how == WITHIN_TWO));
+                sums[2 * v] += low_l(q), sums[2 * v + 1] += high_l(q);
+            }
+        for (; k < terms; k++)
 #pragma GCC unroll 2
             for (int v = 0; v < 2; v++) {
                 vi q = quantize(load_i(x + k * step + c + v * LANES), f[v], s[v]);
@@ -82,6 +91,7 @@ typedef struct {
     int32_t e[WIDTH + LANES], most[WIDTH + LANES], tile[WIDTH + LANES];
     float first[WIDTH + LANES], second[WIDTH + LANES];
     int64_t total[WIDTH + LANES];
+    int how; /* they are quantized */
 } Columns;
 
 #define NEAR_ELEMENTS 4096 /* whose terms are added column by column: they fit the first cache */
@@ -90,8 +100,15 @@ static void columns_start(const Op *op, Columns *c, int64_t i, int64_t n, void *
 {
     if (op->kind == SUM) {
         load_exponents(op, i, n, table, c->e);
-        for (int64_t k = 0; k < n; k++) scale_of(c->e[k], c->first + k, c->second + k);
+        for (int64_t k = 0; k < LANES; k++) c->e[n + k] = 0;
+        vi low = splat_i(0);
+        for (int64_t k = 0; k < n; k += LANES) {
+            vi e = load_i(c->e + k);
+            low |= (vi)(e < splat_i(ONE_FACTOR));
+            scale_of(e, (vf *)(c->first + k), (vf *)(c->second + k));
+        }
         memset(c->total, 0, (size_t)(n + LANES) * 8);
+        c->how = !op->own_exponents ? ANY : any(low) ? WITHIN_TWO : WITHIN;
     } else
         for (int64_t k = 0; k < n + LANES; k++) c->most[k] = op->kind == MAX ? INT32_MIN : 0;
 }
@@ -118,18 +135,48 @@ static void columns_add(const Op *op, Columns *c, int64_t i, int64_t n, int64_t 
             if (walk_inside(&k, v)) gather(c->tile, v, &out, 0, k.address, i, n, x);
             else fill_run(c->tile, 0, n, v->fill, v->dtype);
         } else plane = x + k.address; /* inside: an address outside the bounds may be any number */
-        if (op->kind == SUM) column_totals(c->total, plane, n, run, v->stride[last], c->first, c->second);
-        else column_most(c->most, plane, n, run, v->stride[last], op->kind == MAX);
+        int64_t step = v->stride[last];
+        if (op->kind == SUM && c->how == WITHIN)
+            column_totals(c->total, plane, n, run, step, c->first, c->second, WITHIN);
+        else if (op->kind == SUM && c->how == WITHIN_TWO)
+            column_totals(c->total, plane, n, run, step, c->first, c->second, WITHIN_TWO);
+        else if (op->kind == SUM) column_totals(c->total, plane, n, run, step, c->first, c->second, ANY);
+        else column_most(c->most, plane, n, run, step, op->kind == MAX);
         walk_on(&k, v, space, run);
         from += run;
     }
 }
 
+#define FEW_TERMS (1 << 20) /* whose totals are below 2^51: they are f64 without a rounding */
+
+INLINE vd total_d(vl total, vl e)
+{
+    vl magic = (vl){0} + 0x4338000000000000; /* 1.5 2^52: adding it to the bits adds to the number */
+    return ((vd)(total + magic) - (vd)magic) * (vd)((e - 30 + 1023) << 52);
+}
+
+/* What put_sum makes of totals below 2^51. Below 2^-400 all round to zero. */
+INLINE vi sums_of(const int64_t *total, vi e)
+{
+    const vl *t = (const vl *)total;
+    vi near = vmin_i(vmax_i(e, splat_i(-400)), splat_i(129));
+    return blend((vi)(e < splat_i(129)), (vi)join_d(total_d(t[0], low_l(near)), total_d(t[1], high_l(near))),
+                 splat_i(NAN_BITS));
+}
+
 static void columns_end(const Op *op, const Columns *c, int64_t n, int32_t *out)
 {
-    for (int64_t k = 0; k < n; k++) {
-        if (op->kind == SUM) put_sum((float *)out + k, c->total[k], c->e[k]);
-        else out[k] = op->kind == MAX ? bits_of_order(c->most[k]) : exponent_of_bits(c->most[k]);
+    if (op->kind == SUM && op->terms > FEW_TERMS) {
+        for (int64_t k = 0; k < n; k++) put_sum((float *)out + k, c->total[k], c->e[k]);
+        return;
+    }
+    for (int64_t k = 0; k < n; k += LANES) {
+        vi x = load_i(c->most + k);
+        if (op->kind == SUM) x = sums_of(c->total + k, load_i(c->e + k));
+        else if (op->kind == MAX) x = bits_of_order(x);
+        else x = vexponent_of_bits(x);
+        if (k + LANES <= n) store_i(out + k, x);
+        else store_part(out + k, x, n - k);
     }
 }
 

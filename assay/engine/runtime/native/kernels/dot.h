@@ -27,6 +27,7 @@ typedef struct {
     int64_t fill, e_fill;           /* bits of an f32, an i32 */
     int64_t precision;
     int64_t digits, shift; /* of q: how many, and bits between them */
+    int64_t own_exponents; /* they are those of the very rows: nothing lies beyond them */
 } dot_side;
 
 typedef struct {

@@ -16,6 +16,7 @@ typedef struct { /* of the rows of a panel */
     float squares[PANEL]; /* of the q in the present segment */
     float limit;          /* of |q| */
     int two;              /* whether some second factor is not 1 */
+    int how;              /* they are quantized */
 } scales;
 
 static float power_f32(int64_t n)
@@ -52,6 +53,8 @@ static void make_scales(const dot_side *s, const int32_t *e, int64_t batch, int6
     memcpy(f->first, one, sizeof one);
     memcpy(f->second, two, sizeof two);
     f->two = differs != 0;
+    /* The limit of 8 bits is 127, below what some x is rounded to. */
+    f->how = !s->own_exponents || p == 7 ? ANY : f->two ? WITHIN_TWO : WITHIN;
     for (int r = 0; r < PANEL; r++) {
         int64_t kept = clamp(exponent[r], E_LOWEST, E_NONFINITE) - p, bits = (kept + 1023) << 52;
         bits = exponent[r] >= E_NONFINITE ? 0x7FF8000000000000 : bits;
@@ -284,9 +287,11 @@ static inline void add_squares(const int16_t *lines, float squares[PANEL])
 #elif VBYTES == 32
     for (int r = 0; r < PANEL; r += 8) {
         __m256 sum = _mm256_loadu_ps(squares + r);
-        for (int t = 0; t < 16; t++) {
+        for (int t = 0; t < 16; t += 2) { /* of digits up to 2^14 four squares fit an i32 */
             __m256i line = _mm256_load_si256((const __m256i *)(lines + 32 * t + 2 * r));
-            sum = _mm256_add_ps(sum, _mm256_cvtepi32_ps(_mm256_madd_epi16(line, line)));
+            __m256i next = _mm256_load_si256((const __m256i *)(lines + 32 * t + 32 + 2 * r));
+            line = _mm256_add_epi32(_mm256_madd_epi16(line, line), _mm256_madd_epi16(next, next));
+            sum = _mm256_add_ps(sum, _mm256_cvtepi32_ps(line));
         }
         _mm256_storeu_ps(squares + r, sum);
     }

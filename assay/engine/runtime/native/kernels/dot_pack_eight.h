@@ -17,6 +17,14 @@ static inline __m256i quantize(__m256 x, factors f)
     return _mm256_andnot_si256(not_finite, _mm256_cvtps_epi32(x));
 }
 
+static inline __m256i quantize_how(__m256 x, factors f, const int how)
+{
+    if (how == ANY) return quantize(x, f);
+    x = _mm256_mul_ps(x, f.first);
+    if (how == WITHIN_TWO) x = _mm256_mul_ps(x, f.second);
+    return _mm256_cvtps_epi32(x);
+}
+
 /* The digits of q for i16 pairs: low in [-2^(s-1), 2^(s-1)), high the rest. */
 static inline __m256i low_digit(__m256i q, int shift)
 {
@@ -40,16 +48,11 @@ static inline void store_pairs(__m256i row[8], int16_t *out)
     for (int i = 0; i < 8; i++) _mm256_store_si256((__m256i *)(out + 32 * PAIR_OF[i]), row[i]);
 }
 
-/* By one factor. */
-static inline __m256i quantize_by(__m256 x, __m256 first, __m256 limit)
-{
-    factors by = {first, first, limit, 0};
-    return quantize(x, by);
-}
-
-/* 16 rows of 32 k, one digit, one factor: what nearly every block of a large product is. Nothing is asked, and nothing
- * is read again since what is stored might have changed it. */
-static void whole_rows_to_pairs(const float *const *row, const scales *f, int16_t *out)
+/* 16 rows of 32 k, one digit: what nearly every block of a large product is. Nothing is asked, and nothing is read
+ * again since what is stored might have changed it. A row of zeros has two factors, so panels with them are as usual.
+ */
+static inline __attribute__((always_inline)) void whole_rows_to_pairs(const float *const *row, const scales *f,
+                                                                      const int how, int16_t *out)
 {
     __m256 limit = _mm256_set1_ps(f->limit);
     for (int r0 = 0; r0 < 16; r0 += 8) {
@@ -59,8 +62,9 @@ static void whole_rows_to_pairs(const float *const *row, const scales *f, int16_
 #pragma GCC unroll 8
             for (int r = 0; r < 8; r++) {
                 __m256 first = _mm256_broadcast_ss(f->first + r0 + r);
-                __m256i q0 = quantize_by(_mm256_loadu_ps(p[r] + k), first, limit);
-                __m256i q1 = quantize_by(_mm256_loadu_ps(p[r] + k + 8), first, limit);
+                factors by = {first, how == WITHIN ? first : _mm256_broadcast_ss(f->second + r0 + r), limit, 1};
+                __m256i q0 = quantize_how(_mm256_loadu_ps(p[r] + k), by, how);
+                __m256i q1 = quantize_how(_mm256_loadu_ps(p[r] + k + 8), by, how);
                 low[r] = _mm256_packs_epi32(q0, q1);
             }
             store_pairs(low, out + k * 16 + r0 * 2);
@@ -73,8 +77,10 @@ static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, 
 {
     float tail[16];
     __m256 limit = _mm256_set1_ps(f->limit);
-    if (rows == 16 && count == 32 && d.count == 1 && !f->two) {
-        whole_rows_to_pairs(row, f, out);
+    if (rows == 16 && count == 32 && d.count == 1) {
+        if (f->how == WITHIN) whole_rows_to_pairs(row, f, WITHIN, out);
+        else if (f->how == WITHIN_TWO) whole_rows_to_pairs(row, f, WITHIN_TWO, out);
+        else whole_rows_to_pairs(row, f, ANY, out);
         return;
     }
     for (int64_t r0 = 0; r0 < 16; r0 += 8) {
@@ -120,19 +126,22 @@ static inline __m256i quantize_rows(const float *x, int64_t r, int64_t rows, con
     return quantize(_mm256_loadu_ps(x + r), by);
 }
 
-/* 16 columns of 32 k, one factor, of so many digits. */
+/* 16 columns of 32 k, of so many digits. */
 static inline __attribute__((always_inline)) void whole_columns_to_pairs(const float *x, int64_t at, const int64_t *red,
-                                                                         const scales *f, const int digits, int shift,
-                                                                         int16_t *out, int64_t plane)
+                                                                         const scales *f, const int how,
+                                                                         const int digits, int shift, int16_t *out,
+                                                                         int64_t plane)
 {
-    __m256 limit = _mm256_set1_ps(f->limit), first[2] = {_mm256_loadu_ps(f->first), _mm256_loadu_ps(f->first + 8)};
+    __m256 limit = _mm256_set1_ps(f->limit);
+    factors by[2] = {{_mm256_loadu_ps(f->first), _mm256_loadu_ps(f->second), limit, 1},
+                     {_mm256_loadu_ps(f->first + 8), _mm256_loadu_ps(f->second + 8), limit, 1}};
 #pragma GCC unroll 4
     for (int t = 0; t < 16; t++) {
         const float *p0 = x + (at + red[2 * t]), *p1 = x + (at + red[2 * t + 1]);
 #pragma GCC unroll 2
         for (int r = 0; r < 2; r++) {
-            __m256i q0 = quantize_by(_mm256_loadu_ps(p0 + 8 * r), first[r], limit);
-            __m256i q1 = quantize_by(_mm256_loadu_ps(p1 + 8 * r), first[r], limit);
+            __m256i q0 = quantize_how(_mm256_loadu_ps(p0 + 8 * r), by[r], how);
+            __m256i q1 = quantize_how(_mm256_loadu_ps(p1 + 8 * r), by[r], how);
             __m256i *to = (__m256i *)(out + 32 * t + 16 * r), *above = (__m256i *)(out + plane + 32 * t + 16 * r);
             if (digits == 1) {
                 _mm256_store_si256(to, joined(q0, q1));
@@ -147,9 +156,11 @@ static inline __attribute__((always_inline)) void whole_columns_to_pairs(const f
 static void columns_to_pairs(const float *x, int64_t at, const int64_t *red, int64_t rows, int64_t count,
                              const scales *f, dot_digits d, int16_t *out, int64_t plane)
 {
-    if (rows == 16 && count == 32 && !f->two) {
-        if (d.count == 1) whole_columns_to_pairs(x, at, red, f, 1, 0, out, plane);
-        else whole_columns_to_pairs(x, at, red, f, 2, d.shift, out, plane);
+    if (rows == 16 && count == 32) {
+        if (d.count > 1) whole_columns_to_pairs(x, at, red, f, ANY, 2, d.shift, out, plane);
+        else if (f->how == WITHIN) whole_columns_to_pairs(x, at, red, f, WITHIN, 1, 0, out, plane);
+        else if (f->how == WITHIN_TWO) whole_columns_to_pairs(x, at, red, f, WITHIN_TWO, 1, 0, out, plane);
+        else whole_columns_to_pairs(x, at, red, f, ANY, 1, 0, out, plane);
         return;
     }
     for (int64_t r = 0; r < 16; r += 8) {

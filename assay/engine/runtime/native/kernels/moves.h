@@ -86,7 +86,8 @@ static int run_scatter(const Op *op, void **table, char *work)
         if (r == 0 || by_row) {
             gather(e, ve, &out, 0, ve->offset + r * by_row, 0, rest, table[ve->node]);
             if (r == 0 || start[r] < start[r + 1])
-                for (int64_t c = 0; c < rest; c++) scale_of(e[c], first + c, second + c);
+                for (int64_t c = 0; c < rest; c += LANES)
+                    scale_of(load_i(e + c), (vf *)(first + c), (vf *)(second + c));
         }
         memset(total, 0, (size_t)(rest + LANES) * 8);
         for (int64_t t = start[r]; t < start[r + 1]; t++)
@@ -95,7 +96,7 @@ static int run_scatter(const Op *op, void **table, char *work)
                 const int32_t *x = (const int32_t *)table[v->node] + address[t];
                 if (v->mode == DIRECT) x += c;
                 else gather(tile, v, &out, 0, address[t], c, n, table[v->node]), x = tile;
-                column_totals(total + c, x, n, 1, 0, first + c, second + c);
+                column_totals(total + c, x, n, 1, 0, first + c, second + c, ANY);
             }
         float *o = (float *)table[op->node] + r * rest;
         for (int64_t c = 0; c < rest; c++) put_sum(o + c, total[c], e[c]);

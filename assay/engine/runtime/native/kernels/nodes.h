@@ -28,6 +28,7 @@ typedef struct {
     const View *views; /* sum: x, e over out; scatter_sum: x, index, e; gather: table, index */
     int64_t strategy;
     int64_t terms;
+    int64_t own_exponents; /* of a sum: they are those of its very terms, so that nothing lies beyond them */
     /* map */
     int64_t tile, by_runs, n_code, n_first, n_slots, slot_bytes;
     const Code *code;

@@ -54,7 +54,7 @@ INLINE vi order_of(vi bits)
     return blend(magnitude > splat_i(INF_BITS), splat_i(NAN_BITS), ordered);
 }
 
-INLINE int32_t bits_of_order(int32_t key) { return key < 0 ? (int32_t)((uint32_t)-key | 0x80000000u) : key; }
+INLINE vi bits_of_order(vi key) { return blend((vi)(key < splat_i(0)), -key | splat_i(INT32_MIN), key); }
 
 INLINE vi order_run(vi most, const int32_t *x, int64_t n)
 {
@@ -68,17 +68,14 @@ INLINE vi order_run(vi most, const int32_t *x, int64_t n)
     return most;
 }
 
+#define ONE_FACTOR (-90) /* from this exponent on the second factor is 1 */
+
 /* Two factors of 2^(30-e), both in binary32's range. Beyond 240 every non-zero x is clamped, below -126 (e > 156) the
  * result is NaN. A product that overflows is clamped, one that underflows rounds to zero: both are right. */
-INLINE void scale_of(int64_t e, float *first, float *second)
+INLINE void scale_of(vi e, vf *first, vf *second)
 {
-    int64_t s = 30 - e;
-    s = s < -126 ? -126 : s > 240 ? 240 : s;
-    int64_t half = s < 120 ? s : 120;
-    int32_t bits = (int32_t)((half + 127) << 23);
-    memcpy(first, &bits, 4);
-    bits = (int32_t)((s - half + 127) << 23);
-    memcpy(second, &bits, 4);
+    vi s = 30 - vmin_i(vmax_i(e, splat_i(-210)), splat_i(156)), half = vmin_i(s, splat_i(30 - ONE_FACTOR));
+    *first = (vf)((half + 127) << 23), *second = (vf)((s - half + 127) << 23);
 }
 
 /* q_31: i32. */
@@ -88,6 +85,16 @@ INLINE vi quantize(vi bits, vf first, vf second)
     y = vmin_raw(vmax_raw(y, splat_f(-1073741824.0f)), splat_f(1073741824.0f));
     return vround_int(y) & (vi)((bits & splat_i(ABS_BITS)) < splat_i(INF_BITS));
 }
+
+/* The same within a row's own exponent. |q| is 2^30 - 2^6 at most, since x has 24 bits: two of them fit an i32. */
+INLINE vi quantize_within(vi bits, vf first, vf second, const int two)
+{
+    vf y = (vf)bits * first;
+    if (two) y = y * second;
+    return vround_int(y);
+}
+
+INLINE vi add_i(vi a, vi b) { return (vi)((vu)a + (vu)b); } /* what is not finite may overflow */
 
 typedef struct {
     vl low, high;
@@ -107,6 +114,17 @@ INLINE Totals quantize_run(Totals t, const int32_t *x, int64_t n, vf first, vf s
     return t;
 }
 
+INLINE Totals quantize_run_within(Totals t, const int32_t *x, int64_t n, vf first, vf second, const int two)
+{
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        vi q = add_i(quantize_within(load_i(x + i), first, second, two),
+                     quantize_within(load_i(x + i + LANES), first, second, two));
+        t.low += low_l(q), t.high += high_l(q);
+    }
+    return quantize_run(t, x + i, n - i, first, second);
+}
+
 INLINE void put_sum(float *out, int64_t total, int64_t e)
 {
     if (e >= 129) ((int32_t *)out)[0] = NAN_BITS;
@@ -118,20 +136,23 @@ typedef struct {
     vi most;
     Totals totals;
     vf first, second;
+    int within, two; /* see quantize_within */
 } Row;
 
 INLINE void row_start(const Op *op, Row *r, int64_t e)
 {
     r->most = splat_i(op->kind == ROWEXP ? 0 : INT32_MIN);
     r->totals = (Totals){{0}, {0}};
-    float first = 1, second = 1;
-    if (op->kind == SUM) scale_of(e, &first, &second);
-    r->first = splat_f(first), r->second = splat_f(second);
+    scale_of(splat_i((int32_t)e), &r->first, &r->second);
+    r->within = (int)op->own_exponents, r->two = e < ONE_FACTOR;
 }
 
 INLINE void row_run(const Op *op, Row *r, const int32_t *x, int64_t n)
 {
     if (op->kind == ROWEXP) r->most = magnitude_run(r->most, x, n);
+    else if (op->kind == SUM && r->within && !r->two)
+        r->totals = quantize_run_within(r->totals, x, n, r->first, r->second, 0);
+    else if (op->kind == SUM && r->within) r->totals = quantize_run_within(r->totals, x, n, r->first, r->second, 1);
     else if (op->kind == SUM) r->totals = quantize_run(r->totals, x, n, r->first, r->second);
     else if (op->dtype == F32) r->most = order_run(r->most, x, n);
     else
@@ -142,7 +163,7 @@ INLINE void row_end(const Op *op, const Row *r, int64_t e, int32_t *out)
 {
     if (op->kind == ROWEXP) *out = exponent_of_bits(largest_of(r->most));
     else if (op->kind == SUM) put_sum((float *)out, sum_of(r->totals.low + r->totals.high), e);
-    else *out = op->dtype == F32 ? bits_of_order(largest_of(r->most)) : largest_of(r->most);
+    else *out = op->dtype == F32 ? bits_of_order(splat_i(largest_of(r->most)))[0] : largest_of(r->most);
 }
 
 /* The exponents of sums lo .. lo + n. */

@@ -118,6 +118,60 @@ INLINE void copy_short_runs(int32_t *restrict out, const int32_t *restrict x, in
             for (int64_t i = 0; i < n; i++) out[r * n + i] = x[r * apart + i * stride];
 }
 
+/* n words a stride apart. */
+INLINE void copy_words(int32_t *restrict out, const int32_t *restrict x, int64_t n, int64_t stride)
+{
+    int64_t i = 0;
+    if (stride == 1)
+        for (; i + LANES <= n; i += LANES) store_i(out + i, load_i(x + i));
+    else if (stride == 0)
+        for (vi same = splat_i(x[0]); i + LANES <= n; i += LANES) store_i(out + i, same);
+    for (; i < n; i++) out[i] = x[i * stride];
+}
+
+/* Advance coordinates by one in dimension d, which lies at its end when it has its size, and so on outwards. */
+INLINE int64_t carried(int64_t *index, int64_t d, int64_t first, const View *v, const Space *space, int64_t address)
+{
+    while (index[d] == space->size[d]) {
+        address -= space->size[d] * v->stride[d];
+        index[d] = 0;
+        if (--d < first) break;
+        index[d]++;
+        address += v->stride[d];
+    }
+    return address;
+}
+
+/* Words that nothing bounds, of at least two dimensions, from an index on. Most tiles of pooled values and heads are
+ * runs of a few vectors each: what a run costs beside its words is kept small. */
+static void gather_words(int32_t *restrict out, const View *v, const Space *space, int64_t first, int64_t *index,
+                         int64_t address, int64_t count, const int32_t *restrict x)
+{
+    int64_t last = space->rank - 1, stride = v->stride[last], size = space->size[last];
+    int64_t rows = space->size[last - 1], apart = v->stride[last - 1], n = size - index[last];
+    while (count > 0) {
+        if (n < size || count < size) { /* the first and the last run, of which there may be a part */
+            n = n < count ? n : count;
+            copy_words(out, x + address, n, stride);
+            address += apart - index[last] * stride;
+            index[last] = 0, index[last - 1]++;
+            out += n, count -= n, n = size;
+        } else if (size < SHORT_RUN) {
+            int64_t runs = count / size, left = rows - index[last - 1];
+            runs = runs < left ? runs : left;
+            copy_short_runs(out, x + address, runs, apart, size, stride);
+            address += runs * apart, index[last - 1] += runs;
+            out += runs * size, count -= runs * size;
+        } else {
+            int64_t r = index[last - 1];
+            for (; r < rows && count >= size; r++, out += size, count -= size, address += apart)
+                copy_words(out, x + address, size, stride);
+            index[last - 1] = r;
+        }
+        address = carried(index, last - 1, first, v, space, address);
+    }
+}
+
 /* Elements start .. start + count of a view over `space` from dimension `first` on; `address` is what the dimensions
  * before it add up to with the view's offset. */
 static void gather(void *out, const View *v, const Space *space, int64_t first, int64_t address, int64_t start,
@@ -134,25 +188,12 @@ static void gather(void *out, const View *v, const Space *space, int64_t first, 
         address += index[d] * v->stride[d];
     }
     int64_t last = rank - 1, stride = v->stride[last], lo = v->lo[last], hi = v->hi[last];
-    int is_short = last > first && space->size[last] < SHORT_RUN && !v->bounded && SIZE_OF[v->dtype] == 4;
+    int is_word = v->dtype == F32 || v->dtype == I32;
+    if (last > first && !v->bounded && is_word) {
+        gather_words(out, v, space, first, index, address, count, base);
+        return;
+    }
     for (int64_t done = 0; done < count;) {
-        int64_t runs = is_short && index[last] == 0 ? (count - done) / space->size[last] : 0;
-        if (runs > 0) { /* so there is a dimension before the last one */
-            if (runs > space->size[last - 1] - index[last - 1]) runs = space->size[last - 1] - index[last - 1];
-            copy_short_runs((int32_t *)out + done, (const int32_t *)base + address, runs, v->stride[last - 1],
-                            space->size[last], stride);
-            done += runs * space->size[last];
-            address += runs * v->stride[last - 1];
-            index[last - 1] += runs;
-            for (int64_t d = last - 1; index[d] == space->size[d];) {
-                address -= space->size[d] * v->stride[d];
-                index[d] = 0;
-                if (--d < first) break;
-                index[d]++;
-                address += v->stride[d];
-            }
-            continue;
-        }
         int64_t n = space->size[last] - index[last];
         if (n > count - done) n = count - done;
         if (!v->bounded) {
@@ -165,18 +206,16 @@ static void gather(void *out, const View *v, const Space *space, int64_t first, 
             to = to < from ? from : to > n ? n : to;
             if (!inside) from = to = n;
             fill_run(out, done, from, v->fill, v->dtype);
-            copy_run(out, done + from, to - from, base, address + from * stride, stride, v->dtype);
+            if (is_word && from < to)
+                copy_words((int32_t *)out + done + from, (const int32_t *)base + address + from * stride, to - from,
+                           stride);
+            else copy_run(out, done + from, to - from, base, address + from * stride, stride, v->dtype);
             fill_run(out, done + to, n - to, v->fill, v->dtype);
         }
         done += n;
-        address -= index[last] * stride;
-        index[last] = 0;
-        for (int64_t d = last - 1; d >= first; d--) {
-            address += v->stride[d];
-            if (++index[d] < space->size[d]) break;
-            address -= space->size[d] * v->stride[d];
-            index[d] = 0;
-        }
+        address += n * stride;
+        index[last] += n;
+        address = carried(index, last, first, v, space, address);
     }
 }
 
