@@ -83,9 +83,11 @@ def compile_product(program: Program, k: int, node: Dot, kernel: object) -> Comp
     if any(program.specs[o.node].dtype is not DType.I32 for o in (node.exponent_a, node.exponent_b)):
         return "exponents that are not i32"
     over = node.spec.dims, node.red
-    own_a = is_row_exponent(program, node.a, node.exponent_a, *over)
-    own_b = is_row_exponent(program, node.b, node.exponent_b, *over)
-    function, plan, sources, threaded = kernel.own.for_c(own_a, own_b)
+    kernel.own.believe(
+        is_row_exponent(program, node.a, node.exponent_a, *over),
+        is_row_exponent(program, node.b, node.exponent_b, *over),
+    )
+    function, plan, sources, threaded = kernel.own.for_c()
     space = Space((node.spec.numel,), 1, ())
     dot = CDot(function, plan, *sources, int(threaded))
     return _op(OpKind.DOT, k, node, space, [], dot=dot, unit=node.spec.numel, keep=(kernel,))

@@ -203,16 +203,16 @@ class NativeDot:
         found.prepare(self._address)
         self._own_plan = DotPlan.from_buffer_copy(self._plan)
 
-    def for_c(self, own_a: bool, own_b: bool) -> tuple[int, int, tuple[int, ...], bool]:
-        """What a caller in C needs: function, plan, the nodes of a, eA, b, eB, and whether threads are worth it.
-
-        own_a, own_b: whether the caller's exponents are those of the node's very rows, which no hook has replaced.
-        """
-        function = ctypes.cast(self._kernels.run, POINTER).value
-        assert function is not None
+    def believe(self, own_a: bool, own_b: bool) -> None:
+        """Says whether exponents are those of the node's very rows, to callers in C, where no hook replaces one."""
         sides = self._own_plan.a, self._own_plan.b
         for side, own in zip(sides, (own_b, own_a) if self._flipped else (own_a, own_b), strict=True):
             side.own_exponents = own
+
+    def for_c(self) -> tuple[int, int, tuple[int, ...], bool]:
+        """What a caller in C needs: function, plan, the nodes of a, eA, b, eB, and whether threads are worth it."""
+        function = ctypes.cast(self._kernels.run, POINTER).value
+        assert function is not None
         return function, ctypes.addressof(self._own_plan), self._sources, self._threaded
 
     @property
@@ -236,7 +236,7 @@ class NativeDot:
         return True
 
     def run(self, values: list[Tensor], out: Tensor | None = None, *, own: bool = False) -> Tensor:
-        """The node's value; in `out` (f32 of the node's dims, contiguous) if given. own: by the plan of `for_c`."""
+        """The node's value; in `out` (f32 of the node's dims, contiguous) if given. own: as for callers in C."""
         out = torch.empty(self._dims) if out is None else out
         self._call(values, out.data_ptr(), 0, self._own_plan if own else None)
         return out
@@ -392,7 +392,7 @@ def _wrong(
     program, node = native_selftest.matrix_program(shape, pa, pb)
     product, values = NativeDot(found, program, node, ((0,), (1,), (2,)), threaded=False), list(operands)
     own = sums is None
-    product.for_c(own, own)
+    product.believe(own, own)
     if sums is not None and not torch.equal(product.sums(values).to(torch.int64), sums):
         return "the product"
     found_bits = product.run(values, own=own).view(torch.int32)
