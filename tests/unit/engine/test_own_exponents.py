@@ -44,9 +44,8 @@ def rows(n: int, terms: int, seed: int) -> Tensor:
 
 def program(dims: tuple[int, int], *, turned: bool, p: int = 14) -> Program:
     """Sums along both dimensions, and a product of the rows with those of another input."""
-    b = ProgramBuilder([[TensorSpec(DType.F32, dims[::-1] if turned else dims), TensorSpec(DType.F32, dims)]])
-    x, y = b.input(0, 0), b.input(0, 1)
-    x = x.permute(1, 0) if turned else x
+    b = ProgramBuilder([[TensorSpec(DType.F32, dims[::-1] if turned else dims)] * 2])
+    x, y = (b.input(0, k).permute(1, 0) if turned else b.input(0, k) for k in range(2))
     return b.build([[b.sum(x, 1), b.sum(x.permute(1, 0), 1), b.matmul(x, y, p, p)]])
 
 
@@ -70,8 +69,8 @@ def test_rows_under_their_own_exponents_have_the_bits_of_stock_torch(p: int, tur
         made = program(dims, turned=turned, p=p)
         asked = [n for n in made.nodes if isinstance(n, Sum | Dot)]
         assert all(is_row_exponent(made, o, e, n.spec.dims, n.red) for n in asked for o, e in operands(n))
-        x, y = rows(*dims, 2 * seed), rows(*dims, 2 * seed + 1)
-        lists = [[x.t().contiguous() if turned else x, y]]
+        lists = [[rows(*dims, 2 * seed + k) for k in range(2)]]
+        lists = [[x.t().contiguous() for x in lists[0]]] if turned else lists
         ours, stock = executors(made, instruction_set)
         assert ours.fallbacks == {}
         assert same_lists(ours.run(lists), stock.run(lists)), (dims, seed)
@@ -132,3 +131,36 @@ def test_exponents_of_anything_else_are_not_the_rows_own(exponents: Callable[[Pr
     lists = [[rows(16, 16, 7), rows(16, 16, 8)]]
     ours, stock = executors(made, PRESENT[0])
     assert same_lists(ours.run(lists), stock.run(lists))
+
+
+@pytest.mark.parametrize("instruction_set", PRESENT)
+@pytest.mark.parametrize("own", ["rows", "columns"])
+@pytest.mark.parametrize("order", [(1, 0), (0, 1)], ids=["as multiplied", "turned"])
+def test_a_product_believes_the_exponents_of_one_side_alone(own: str, order: tuple[int, int], instruction_set: str):
+    n, terms = 48, 96
+    b = ProgramBuilder([[TensorSpec(DType.F32, (n, terms))] * 2])
+    x, y = b.input(0, 0), b.input(0, 1)
+    ex, ey = b.rowexp(x, 1), b.rowexp(y, 1)
+    zero = b.const(TensorSpec(DType.I32, (n,)), bytes(4 * n))
+    ex, ey = (ex, zero) if own == "rows" else (zero, ey)
+    (a, ea), (c, ec) = ([v.unsqueeze(at) for v in side] for side, at in zip(((x, ex), (y, ey)), order, strict=True))
+    made = b.build([[b.dot(a, c, ea, ec, (n, n), (terms,))]])
+    (node,) = (k for k in made.nodes if isinstance(k, Dot))
+    assert [is_row_exponent(made, o, e, node.spec.dims, node.red) for o, e in operands(node)] == [
+        own == "rows",
+        own == "columns",
+    ]
+    lists = [[4 * rows(n, terms, 9), 4 * rows(n, terms, 10)]]
+    ours, stock = executors(made, instruction_set)
+    assert same_lists(ours.run(lists), stock.run(lists))
+
+
+@pytest.mark.parametrize("terms", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 21) + 3])
+def test_columns_of_more_terms_than_binary64_adds_are_rounded_once(terms: int):
+    b = ProgramBuilder([[TensorSpec(DType.F32, (terms, 2))]])
+    made = b.build([[b.sum(b.input(0, 0).permute(1, 0), 1)]])
+    x = torch.full((terms, 2), 2.0 - 2.0**-23)
+    x[1::3, 1] *= -1
+    ours, stock = executors(made, PRESENT[0])
+    assert ours.fallbacks == {}
+    assert same_lists(ours.run([[x]]), stock.run([[x]]))

@@ -43,6 +43,9 @@ _FUNCTIONS = (
     *(functions.erf, functions.gelu_tanh, functions.sin),
 )
 
+_LARGE = 14
+"""The pairs before are of numbers whose rows are quantized by two factors."""
+
 ROWS = COLUMNS = 2 * len(_FLOATS)
 """Every pair of floats: more than one tile, in rows that no vector divides."""
 
@@ -84,6 +87,7 @@ def battery() -> tuple[Program, tuple[str, ...]]:
         ("MAX of columns", b.max(turned, 1)),
         ("SUM", b.sum(x, 1)),
         ("SUM of columns", b.sum(turned, 1)),
+        ("SUM of large columns", b.sum(turned.slice(0, _LARGE, ROWS), 1)),
         ("SUM by other exponents", b.sum(x, 1, others)),
         ("SUM of columns by other exponents", b.sum(turned, 1, others)),
         ("GATHER", b.gather(x, index.unsqueeze(1), shape)),

@@ -96,7 +96,7 @@ def dot(
         result = result_BMN.reshape(ordered)
         return result if straight else result.permute(back).contiguous()
 
-    own = native_dot(native, program, node, parts) if native and not other else None
+    own = native_dot(native, program, node, parts, (a.fast, b.fast)) if native and not other else None
     if own is not None:
         return NativeProduct(own, a, b, arranged, check, due), own.name
     counts = prod(a.batch), prod(a.own), prod(b.own), prod(red)

@@ -65,6 +65,7 @@ _CHECKED_AT_ONCE = 1 << 19
 
 Dims = tuple[int, ...]
 ProductValues = tuple[Tensor, Tensor, Tensor, Tensor]
+Own = tuple[bool, bool]
 
 
 class DotKernels:
@@ -157,7 +158,8 @@ def kernels_of(instruction_set: str, *, tiles: bool = False) -> DotKernels:
 class NativeDot:
     """One dot node as a plan of the kernels; `name` is its product variant.
 
-    groups: the dims that both operands, only A, and only B depend on. threaded: whether threads share it; by its size
+    groups: the dims that both operands, only A, and only B depend on. own: whether the exponents of A, and of B, are
+    those of the very rows, by a rowexp node that no hook replaces. threaded: whether threads share it; by its size
     unless given.
     """
 
@@ -167,6 +169,7 @@ class NativeDot:
         program: Program,
         node: Dot,
         groups: Sequence[Sequence[int]],
+        own: Own = (False, False),
         *,
         threaded: bool | None = None,
     ) -> None:
@@ -177,7 +180,7 @@ class NativeDot:
         # The kernels store runs of columns: a result whose rows lie closer together is computed the other way round.
         self._flipped = bool(rows) and (not columns or rows[-1] > columns[-1])
         if self._flipped:
-            rows, columns, a, ea, pa, b, eb, pb = columns, rows, b, eb, pb, a, ea, pa
+            rows, columns, own, a, ea, pa, b, eb, pb = columns, rows, own[::-1], b, eb, pb, a, ea, pa
         self.name = found.product_variant(node.precision_a, node.precision_b, prod(red))
         self._kernels, self._dims = found, dims
         self._sizes = tuple(prod(dims[d] for d in g) for g in (batch, rows, columns))
@@ -199,21 +202,15 @@ class NativeDot:
             limits.ROOM,
             variant is NativeVariant.TILES and prod(red) <= limits.tiles_joined(pa, pb),
         )
+        self._plan.a.own_exponents, self._plan.b.own_exponents = own
         self._address = ctypes.addressof(self._plan)
         found.prepare(self._address)
-        self._own_plan = DotPlan.from_buffer_copy(self._plan)
-
-    def believe(self, own_a: bool, own_b: bool) -> None:
-        """Says whether exponents are those of the node's very rows, to callers in C, where no hook replaces one."""
-        sides = self._own_plan.a, self._own_plan.b
-        for side, own in zip(sides, (own_b, own_a) if self._flipped else (own_a, own_b), strict=True):
-            side.own_exponents = own
 
     def for_c(self) -> tuple[int, int, tuple[int, ...], bool]:
         """What a caller in C needs: function, plan, the nodes of a, eA, b, eB, and whether threads are worth it."""
         function = ctypes.cast(self._kernels.run, POINTER).value
         assert function is not None
-        return function, ctypes.addressof(self._own_plan), self._sources, self._threaded
+        return function, self._address, self._sources, self._threaded
 
     @property
     def columns(self) -> tuple[int, int]:
@@ -232,13 +229,13 @@ class NativeDot:
         place = memory.data_ptr() + -memory.data_ptr() % _LINE
         self._kernels.keep(self._address, x.data_ptr(), exponents.data_ptr(), place)
         memory = pool.one_of(memory, place - memory.data_ptr(), count)
-        self._plan.kept = self._own_plan.kept = -memory.data_ptr() % _LINE + self._keep(memory)
+        self._plan.kept = -memory.data_ptr() % _LINE + self._keep(memory)
         return True
 
-    def run(self, values: list[Tensor], out: Tensor | None = None, *, own: bool = False) -> Tensor:
-        """The node's value; in `out` (f32 of the node's dims, contiguous) if given. own: as for callers in C."""
+    def run(self, values: list[Tensor], out: Tensor | None = None) -> Tensor:
+        """The node's value; in `out` (f32 of the node's dims, contiguous) if given."""
         out = torch.empty(self._dims) if out is None else out
-        self._call(values, out.data_ptr(), 0, self._own_plan if own else None)
+        self._call(values, out.data_ptr(), 0)
         return out
 
     def sums(self, values: list[Tensor]) -> Tensor:
@@ -336,6 +333,7 @@ class NativeDot:
             p,
             digits.count,
             digits.shift,
+            False,
         )
 
     def _keep(self, t: Tensor) -> int:
@@ -344,14 +342,16 @@ class NativeDot:
         return t.data_ptr()
 
 
-def native_dot(found: DotKernels, program: Program, node: Dot, groups: Sequence[Sequence[int]]) -> NativeDot | None:
+def native_dot(
+    found: DotKernels, program: Program, node: Dot, groups: Sequence[Sequence[int]], own: Own = (False, False)
+) -> NativeDot | None:
     """The node on these kernels; None where they do not fit or failed their self-test."""
     if not is_readable(program, node):
         return None
     pa, pb, terms = node.precision_a, node.precision_b, prod(node.red)
     if found.refuses(pa, pb, terms) or failure(found, pa, pb, found.product_variant(pa, pb, terms)):
         return None
-    return NativeDot(found, program, node, groups)
+    return NativeDot(found, program, node, groups, own)
 
 
 @cache
@@ -361,7 +361,7 @@ def failure(found: DotKernels, pa: int, pb: int, product_variant: str) -> str:
     for own, cases in ((False, native_selftest.cases), (True, native_selftest.own_cases)):
         for name, operands in cases(pa, pb, most):
             sums, rounded = native_selftest.expected(operands, pa, pb)
-            wrong = _wrong(found, operands, None if own else sums, rounded, pa, pb)
+            wrong = _wrong(found, operands, (None if own else sums, rounded), (pa, pb), own)
             if wrong:
                 return f"{wrong} of {product_variant} is wrong for {name}"
     # In a thread of its own, whose memory for packed operands goes with it.
@@ -381,19 +381,19 @@ def _failure_at_the_limits(found: DotKernels, pa: int, pb: int, product_variant:
 def wrong_at_the_limit(found: DotKernels, variant: NativeVariant, pa: int, pb: int, terms: int) -> str:
     """What is wrong of the sums of so many of the largest operands; empty when nothing is."""
     operands, sums = native_selftest.at_the_limit(variant, pa, pb, terms)
-    return _wrong(found, operands, sums, None, pa, pb)
+    return _wrong(found, operands, (sums, None), (pa, pb), False)
 
 
 def _wrong(
-    found: DotKernels, operands: ProductValues, sums: Tensor | None, rounded: Tensor | None, pa: int, pb: int
+    found: DotKernels, operands: ProductValues, results: Sequence[Tensor | None], p: tuple[int, int], own: bool
 ) -> str:
-    """What of a product differs from the expected sums and results; without sums exponents are the rows' own."""
+    """What of a product differs from the expected sums and results. own: exponents are those of the very rows."""
     shape = (*operands[0].shape[:2], operands[2].shape[1], operands[0].shape[2])
-    program, node = native_selftest.matrix_program(shape, pa, pb)
-    product, values = NativeDot(found, program, node, ((0,), (1,), (2,)), threaded=False), list(operands)
-    own = sums is None
-    product.believe(own, own)
+    program, node = native_selftest.matrix_program(shape, *p)
+    product = NativeDot(found, program, node, ((0,), (1,), (2,)), (own, own), threaded=False)
+    values, (sums, rounded) = list(operands), results
     if sums is not None and not torch.equal(product.sums(values).to(torch.int64), sums):
         return "the product"
-    found_bits = product.run(values, own=own).view(torch.int32)
-    return "the rounding" if rounded is not None and not torch.equal(found_bits, rounded.view(torch.int32)) else ""
+    if rounded is None or torch.equal(product.run(values).view(torch.int32), rounded.view(torch.int32)):
+        return ""
+    return "the rounding"

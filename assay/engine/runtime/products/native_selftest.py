@@ -93,22 +93,23 @@ def cases(pa: int, pb: int, limit: int) -> Iterator[ProductCase]:
 
 
 def own_cases(pa: int, pb: int, limit: int) -> Iterator[ProductCase]:
-    """Rows under their own exponents: zeros, subnormals, what is rounded up to 2^e, not finite; of each some alone."""
+    """Rows under their own exponents: whole panels of ordinary ones; some of zeros, subnormals, what is not finite."""
     for rows, columns, terms in ((16, 16, 32), (32, 17, 96)):
         if terms > limit:
             continue
-        operands = []
-        for n, step in ((rows, 7919), (columns, 104729)):
-            wide = torch.arange(n, dtype=torch.int32)[None] * 61 % 277 - 148
-            x = (_ramp(n, terms, 1.0, step).to(torch.float64) * exponents.power_of_two(wide)[..., None]).to(
-                torch.float32
-            )
-            x[0, 1], x[0, 2, ::2] = 0.0, 1 - 2.0**-24
-            x[0, 3] = torch.finfo(torch.float32).max
-            operands.append(x)
-        yield f"own exponents at {rows}x{columns}x{terms}", _with_own(*operands)
-        operands[0][0, 5, 7], operands[1][0, 6, 9] = float("inf"), float("nan")
-        yield f"own exponents of what is not finite at {rows}x{columns}x{terms}", _with_own(*operands)
+        ordinary = [_ramp(n, terms, 1.0, step) for n, step in ((rows, 7919), (columns, 104729))]
+        for x in ordinary:
+            x[0, 2, ::2] = 1 - 2.0**-24  # is rounded up to 2^e
+        yield f"own exponents at {rows}x{columns}x{terms}", _with_own(*ordinary)
+        wide = []
+        for x in ordinary:
+            e = torch.arange(x.shape[1], dtype=torch.int32)[None] * 61 % 277 - 148
+            x = (x.to(torch.float64) * exponents.power_of_two(e)[..., None]).to(torch.float32)
+            x[0, 1], x[0, 3] = 0.0, torch.finfo(torch.float32).max
+            wide.append(x)
+        yield f"own exponents of all sizes at {rows}x{columns}x{terms}", _with_own(*wide)
+        wide[0][0, 5, 7], wide[1][0, 6, 9] = float("inf"), float("nan")
+        yield f"own exponents of what is not finite at {rows}x{columns}x{terms}", _with_own(*wide)
 
 
 def _with_own(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -42,7 +42,7 @@ INLINE void column_most(int32_t *most, const int32_t *x, int64_t n, int64_t term
     }
 }
 
-/* Sums of quantized values over the same. */
+/* Sums of quantized values over the same. What is left of terms and columns is quantized by any exponents: alike. */
 INLINE void column_totals(int64_t *total, const int32_t *x, int64_t n, int64_t terms, int64_t step, const float *first,
                           const float *second, const int how)
 {
@@ -56,8 +56,8 @@ INLINE void column_totals(int64_t *total, const int32_t *x, int64_t n, int64_t t
 #pragma GCC unroll 2
             for (int v = 0; v < 2; v++) {
                 const int32_t *p = x + k * step + c + v * LANES;
-                vi q = add_i(quantize_within(load_i(p), f[v], s[v], how == WITHIN_TWO),
-                             quantize_within(load_i(p + step), f[v], s[v], how == WITHIN_TWO));
+                vi q = add_i(quantize_within(load_i(p), f[v], s[v], how),
+                             quantize_within(load_i(p + step), f[v], s[v], how));
                 sums[2 * v] += low_l(q), sums[2 * v + 1] += high_l(q);
             }
         for (; k < terms; k++)

@@ -16,7 +16,7 @@ typedef struct { /* of the rows of a panel */
     float squares[PANEL]; /* of the q in the present segment */
     float limit;          /* of |q| */
     int two;              /* whether some second factor is not 1 */
-    int how;              /* they are quantized */
+    int how;              /* they are quantized by AVX2; others ask always */
 } scales;
 
 static float power_f32(int64_t n)

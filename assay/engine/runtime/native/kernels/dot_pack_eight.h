@@ -48,9 +48,8 @@ static inline void store_pairs(__m256i row[8], int16_t *out)
     for (int i = 0; i < 8; i++) _mm256_store_si256((__m256i *)(out + 32 * PAIR_OF[i]), row[i]);
 }
 
-/* 16 rows of 32 k, one digit: what nearly every block of a large product is. Nothing is asked, and nothing is read
- * again since what is stored might have changed it. A row of zeros has two factors, so panels with them are as usual.
- */
+/* 16 rows of 32 k, one digit: what nearly every block of a large product is. Of places nothing is asked, and nothing is
+ * read again since what is stored might have changed it. A row of zeros needs two factors, and so does its panel. */
 static inline __attribute__((always_inline)) void whole_rows_to_pairs(const float *const *row, const scales *f,
                                                                       const int how, int16_t *out)
 {

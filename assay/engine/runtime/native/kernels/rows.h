@@ -87,10 +87,10 @@ INLINE vi quantize(vi bits, vf first, vf second)
 }
 
 /* The same within a row's own exponent. |q| is 2^30 - 2^6 at most, since x has 24 bits: two of them fit an i32. */
-INLINE vi quantize_within(vi bits, vf first, vf second, const int two)
+INLINE vi quantize_within(vi bits, vf first, vf second, const int how)
 {
     vf y = (vf)bits * first;
-    if (two) y = y * second;
+    if (how == WITHIN_TWO) y = y * second;
     return vround_int(y);
 }
 
@@ -114,12 +114,12 @@ INLINE Totals quantize_run(Totals t, const int32_t *x, int64_t n, vf first, vf s
     return t;
 }
 
-INLINE Totals quantize_run_within(Totals t, const int32_t *x, int64_t n, vf first, vf second, const int two)
+INLINE Totals quantize_run_within(Totals t, const int32_t *x, int64_t n, vf first, vf second, const int how)
 {
     int64_t i = 0;
     for (; i + 2 * LANES <= n; i += 2 * LANES) {
-        vi q = add_i(quantize_within(load_i(x + i), first, second, two),
-                     quantize_within(load_i(x + i + LANES), first, second, two));
+        vi q = add_i(quantize_within(load_i(x + i), first, second, how),
+                     quantize_within(load_i(x + i + LANES), first, second, how));
         t.low += low_l(q), t.high += high_l(q);
     }
     return quantize_run(t, x + i, n - i, first, second);
@@ -136,7 +136,7 @@ typedef struct {
     vi most;
     Totals totals;
     vf first, second;
-    int within, two; /* see quantize_within */
+    int how; /* they are quantized */
 } Row;
 
 INLINE void row_start(const Op *op, Row *r, int64_t e)
@@ -144,15 +144,16 @@ INLINE void row_start(const Op *op, Row *r, int64_t e)
     r->most = splat_i(op->kind == ROWEXP ? 0 : INT32_MIN);
     r->totals = (Totals){{0}, {0}};
     scale_of(splat_i((int32_t)e), &r->first, &r->second);
-    r->within = (int)op->own_exponents, r->two = e < ONE_FACTOR;
+    r->how = !op->own_exponents ? ANY : e < ONE_FACTOR ? WITHIN_TWO : WITHIN;
 }
 
 INLINE void row_run(const Op *op, Row *r, const int32_t *x, int64_t n)
 {
     if (op->kind == ROWEXP) r->most = magnitude_run(r->most, x, n);
-    else if (op->kind == SUM && r->within && !r->two)
-        r->totals = quantize_run_within(r->totals, x, n, r->first, r->second, 0);
-    else if (op->kind == SUM && r->within) r->totals = quantize_run_within(r->totals, x, n, r->first, r->second, 1);
+    else if (op->kind == SUM && r->how == WITHIN)
+        r->totals = quantize_run_within(r->totals, x, n, r->first, r->second, WITHIN);
+    else if (op->kind == SUM && r->how == WITHIN_TWO)
+        r->totals = quantize_run_within(r->totals, x, n, r->first, r->second, WITHIN_TWO);
     else if (op->kind == SUM) r->totals = quantize_run(r->totals, x, n, r->first, r->second);
     else if (op->dtype == F32) r->most = order_run(r->most, x, n);
     else

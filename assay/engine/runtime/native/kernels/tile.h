@@ -129,7 +129,7 @@ INLINE void copy_words(int32_t *restrict out, const int32_t *restrict x, int64_t
     for (; i < n; i++) out[i] = x[i * stride];
 }
 
-/* Advance coordinates by one in dimension d, which lies at its end when it has its size, and so on outwards. */
+/* Where coordinate d has come to its size it begins again, and the one before it goes on, and so on outwards. */
 INLINE int64_t carried(int64_t *index, int64_t d, int64_t first, const View *v, const Space *space, int64_t address)
 {
     while (index[d] == space->size[d]) {
