@@ -6,7 +6,6 @@ instructions and no better ones.
 
 from __future__ import annotations
 
-import random
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -14,18 +13,15 @@ from functools import cache
 import pytest
 import torch
 
-from assay.conformance.fuzz.programs import draw
-from assay.engine.runtime import executor
 from assay.engine.runtime.exact import limits
 from assay.engine.runtime.exact.limits import NativeVariant
-from assay.engine.runtime.executor import Executor, KernelVariant, Natives
-from assay.engine.runtime.fused import layout, selftest
+from assay.engine.runtime.executor import Natives
+from assay.engine.runtime.fused import layout
 from assay.engine.runtime.native import build, library, sha256
 from assay.engine.runtime.products import native_dot, native_selftest
 from assay.engine.runtime.products.native_dot import DotKernels, NativeDot
-from assay.engine.runtime.values.dtypes import to_bytes
+from tests.harness.engine import kernel_checks
 from tests.harness.engine.emulator.library import CPUS, MACHINE, EmulatedLibrary, built, missing
-from tests.harness.engine.helpers import tensors_of
 
 UNAVAILABLE = missing()
 
@@ -98,32 +94,13 @@ def test_products_use_the_best_instructions_there_are(instruction_set: str):
     assert ("smmla" in names, "sdot" in names) == (instruction_set == "i8mm", instruction_set == "dotprod")
 
 
-@pytest.mark.parametrize(
-    ("pa", "pb"), [(14, 14), (8, 8), (22, 14), (14, 22), (15, 15), (24, 24)], ids=lambda bits: str(bits)
-)
+@pytest.mark.parametrize(("pa", "pb"), kernel_checks.PRECISIONS, ids=lambda bits: str(bits))
 def test_products_are_exact_up_to_the_last_term(instruction_set: str, pa: int, pb: int):
-    """Extremes, ramps through all digits, every exponent, odd tails, and the most terms that each way admits."""
-    found = dot_kernels(instruction_set)
-    ways = {found.product_variant(pa, pb, k) for k in (1, 40)} | {found.on("int16").product_variant(pa, pb, 1)}
-    for way in sorted(ways):
-        assert native_dot.failure(found, pa, pb, way) == ""
+    kernel_checks.products_are_exact_up_to_the_last_term(dot_kernels(instruction_set), pa, pb)
 
 
 def test_operands_are_read_through_any_view(instruction_set: str):
-    from tests.unit.engine.test_native_dot import _by_element, groups, random_node, same
-
-    rng = random.Random(9)
-    torch.manual_seed(9)
-    found, compared = dot_kernels(instruction_set), 0
-    for _ in range(40):
-        program, node, values = random_node(rng)
-        parts = groups(node)
-        if parts is None or found.refuses(node.precision_a, node.precision_b, 64):
-            continue
-        ours = NativeDot(found, program, node, parts, threaded=False)
-        assert same(ours.run(values), _by_element(program, node)(values)), (node, ours.name)
-        compared += 1
-    assert compared > 20
+    kernel_checks.operands_are_read_through_any_view(dot_kernels(instruction_set))
 
 
 def test_flushing_of_subnormals_by_a_library_changes_no_product(instruction_set: str):
@@ -172,29 +149,11 @@ def test_the_check_of_a_product_sees_one_wrong_sum(instruction_set: str, monkeyp
 
 
 def test_every_operation_and_reduction_agrees_on_edges(instruction_set: str):
-    found = node_kernels(instruction_set)
-    program, _ = selftest.battery()
-    assert Executor(program, variant=KernelVariant.FUSED, natives=found).fallbacks == {}
-    assert (
-        selftest.failure(
-            lambda program, lists: Executor(program, variant=KernelVariant.STOCK).run(lists),
-            lambda program, lists: Executor(program, variant=KernelVariant.FUSED, natives=found).run(lists),
-        )
-        == ""
-    )
+    kernel_checks.every_operation_and_reduction_agrees_on_edges(node_kernels(instruction_set))
 
 
 def test_random_programs_end_as_on_stock_torch(instruction_set: str, monkeypatch: pytest.MonkeyPatch):
-    found = node_kernels(instruction_set)
-    monkeypatch.setattr(executor, "usable_natives", lambda: (found, ""))
-    for seed in range(40):
-        case = draw(seed)
-        inputs = tensors_of(case.program, case.state)
-        ends = [
-            [to_bytes(t) for part in Executor(case.program, variant=variant).run(inputs) for t in part]
-            for variant in (KernelVariant.STOCK, KernelVariant.FUSED)
-        ]
-        assert ends[0] == ends[1], seed
+    kernel_checks.random_programs_end_as_on_stock_torch(node_kernels(instruction_set), monkeypatch, 40)
 
 
 @pytest.mark.parametrize("variant", [-1, 0, 2], ids=["fastest", "lanes", "plain C"])

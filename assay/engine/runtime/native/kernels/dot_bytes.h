@@ -15,17 +15,11 @@
 #if defined(VNNI)
 #define HAS_BYTES 1
 
-static inline __m512i add_fours(__m512i s, __m512i a, __m512i b)
-{
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(s) : "v"(a), "v"(b));
-    return s;
-}
-
 /* -128 times the sums of b over the terms of each column of a packed panel. */
 static void byte_starts(const int8_t *b, int64_t fours, int32_t *start)
 {
     __m512i ones = _mm512_set1_epi8(1), sum = _mm512_setzero_si512();
-    for (int64_t t = 0; t < fours; t++) sum = add_fours(sum, ones, _mm512_load_si512(b + 64 * t));
+    for (int64_t t = 0; t < fours; t++) sum = dpbusd(sum, ones, _mm512_load_si512(b + 64 * t));
     _mm512_store_si512(start, _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, 7)));
 }
 
@@ -50,7 +44,7 @@ static inline __attribute__((always_inline)) void bytes_block(const int8_t *a, c
         for (int r = 0; r < TILE_ROWS; r++) {
             __m512i four = _mm512_set1_epi32(*(const int32_t *)(x + 64 * r));
 #pragma GCC unroll 2
-            for (int v = 0; v < panels; v++) s[r][v] = add_fours(s[r][v], four, y[v]);
+            for (int v = 0; v < panels; v++) s[r][v] = dpbusd(s[r][v], four, y[v]);
         }
     }
 #pragma GCC unroll 8

@@ -10,6 +10,7 @@
 
 #include "dot.h"
 #include "four.h"
+#include "vnni.h"
 
 #define TILE_ROWS 8
 #define TILE_COLUMNS 32
@@ -26,13 +27,7 @@ typedef __m512i vector;
 #define HIGH(a) _mm512_srai_epi32(a, 16)
 #define LOW(a) _mm512_and_si512(a, _mm512_set1_epi32(0xFFFF))
 #if defined(VNNI)
-/* As an instruction: by the intrinsic, GCC 12 copies every accumulator twice per step. */
-#define DOT(s, a, b)                                                                                                   \
-    ({                                                                                                                 \
-        vector t_ = s;                                                                                                 \
-        __asm__("vpdpwssd %2, %1, %0" : "+v"(t_) : "v"(a), "v"(b));                                                    \
-        t_;                                                                                                            \
-    })
+#define DOT(s, a, b) dpwssd(s, a, b)
 #else
 #define DOT(s, a, b) _mm512_add_epi32(s, _mm512_madd_epi16(a, b))
 #endif

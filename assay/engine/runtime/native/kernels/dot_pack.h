@@ -16,7 +16,7 @@ typedef struct { /* of the rows of a panel */
     float squares[PANEL]; /* of the q in the present segment */
     float limit;          /* of |q| */
     int two;              /* whether some second factor is not 1 */
-    int how;              /* they are quantized by AVX2; others ask always */
+    int how;              /* they are quantized by AVX2 and AVX-512; others ask always */
 } scales;
 
 static float power_f32(int64_t n)
@@ -92,11 +92,12 @@ static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 typedef struct {
     __m512 first, second, limit;
-    int two;
+    int two, how;
 } factors;
 
 static inline __m512i quantize(__m512 x, factors f)
 {
+    if (f.how == WITHIN) return _mm512_cvtps_epi32(_mm512_mul_ps(x, f.first));
     __mmask16 finite = (__mmask16)~_mm512_fpclass_ps_mask(x, 0x99);
     x = _mm512_mul_ps(x, f.first);
     if (f.two) x = _mm512_mul_ps(x, f.second);
@@ -134,7 +135,7 @@ static inline void rows_to_pairs(const float *const *row, int64_t rows, int64_t 
             low[r] = high[r] = _mm512_setzero_si512();
             continue;
         }
-        factors by = {_mm512_set1_ps(f->first[r]), _mm512_set1_ps(f->second[r]), limit, f->two};
+        factors by = {_mm512_set1_ps(f->first[r]), _mm512_set1_ps(f->second[r]), limit, f->two, f->how};
         __m512i q0 = quantize(_mm512_maskz_loadu_ps(m0, row[r]), by);
         __m512i q1 = quantize(_mm512_maskz_loadu_ps(m1, row[r] + 16), by);
         if (d.count == 1) {
@@ -158,7 +159,7 @@ static inline void columns_to_pairs(const float *x, int64_t at, const int64_t *r
                                     const scales *f, dot_digits d, int16_t *out, int64_t plane)
 {
     __mmask16 m = first_lanes(rows);
-    factors by = {_mm512_loadu_ps(f->first), _mm512_loadu_ps(f->second), _mm512_set1_ps(f->limit), f->two};
+    factors by = {_mm512_loadu_ps(f->first), _mm512_loadu_ps(f->second), _mm512_set1_ps(f->limit), f->two, f->how};
     for (int64_t t = 0; t < 16; t++) {
         __m512i q0 = _mm512_setzero_si512(), q1 = q0;
         if (2 * t < count) q0 = quantize(_mm512_maskz_loadu_ps(m, x + (at + red[2 * t])), by);

@@ -42,7 +42,7 @@ static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, c
             int64_t from = at + s->own[first];
             const int64_t *red = s->red + k0;
             __mmask16 m = first_lanes(rows);
-            factors by = {_mm512_loadu_ps(f->first), _mm512_loadu_ps(f->second), limit, f->two};
+            factors by = {_mm512_loadu_ps(f->first), _mm512_loadu_ps(f->second), limit, f->two, f->how};
             __m512i byte = _mm512_set1_epi32(255);
             for (int t = 0; t < 16; t++) {
                 __m512i q[4];
@@ -75,7 +75,7 @@ static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, c
         for (int r = 0; r < 16; r++) {
             for (int d = 0; d < digits; d++) tile[d][r] = _mm512_setzero_si512();
             if (r >= rows) continue;
-            factors by = {_mm512_set1_ps(f->first[r]), _mm512_set1_ps(f->second[r]), limit, f->two};
+            factors by = {_mm512_set1_ps(f->first[r]), _mm512_set1_ps(f->second[r]), limit, f->two, f->how};
             __m512i q[4];
 #pragma GCC unroll 4
             for (int i = 0; i < 4; i++)
