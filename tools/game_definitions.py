@@ -76,17 +76,13 @@ def silent_at(stage: Stage) -> Bend:
     return bend
 
 
-def _on_parts(change: Callable[[tuple[int, ...]], tuple[int, ...]], whole: bool) -> Bend:
-    """Posts other parts of the element, or of a part."""
+def _whole_parts(change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Bend:
+    """Posts other parts of the element."""
 
     def bend(inner: Player) -> Player:
         def play(state: GameState, posted: Posted) -> AnyMove | None:
             move = inner(state, posted)
-            return (
-                replace(move, parts=change(move.parts))
-                if isinstance(move, PostParts) and state.whole is whole
-                else move
-            )
+            return replace(move, parts=change(move.parts)) if isinstance(move, PostParts) and state.whole else move
 
         return play
 
@@ -232,7 +228,7 @@ def definitions() -> Iterator[Definition]:
     slot = lie_in_slot(many, 2, 0)
     yield Definition("a slot of the end that is not its output node", many, slot, honest)
     yield from _challengers_lose()
-    yield from _ended_by_parts()
+    yield _odd_parts()
     yield from _silent()
     yield from _malformed()
 
@@ -252,19 +248,10 @@ def _challengers_lose() -> Iterator[Definition]:
     yield Definition("a false claim, pointed at beside the lie", count, second, first)
 
 
-def _ended_by_parts() -> Iterator[Definition]:
-    many, honest = every_family(), honest_trace(every_family())
-    more = lambda parts: (parts[0] + 1, *parts[1:])  # noqa: E731
-    for family in (Family.DOT, Family.SUM):
-        bend = _on_parts(lambda parts: (1 << 200, *parts[1:]), True)
-        what = f"parts that do not stand for the element, {family.name.lower()}"
-        yield Definition(what, many, _liar(family)[1], honest, 1, bend)
-    yield Definition(
-        "parts that do not stand for a part", many, _liar(Family.DOT)[1], honest, 1, _on_parts(more, False)
-    )
+def _odd_parts() -> Definition:
     # They stand for the true element, but what is kept of them is no f32 (GM-23).
-    above = _on_parts(lambda parts: tuple(p + (1 << 32) for p in parts), True)
-    yield Definition("parts of max above 32 bits", many, honest, _liar(Family.MAX)[1], 1, above)
+    many, above = every_family(), _whole_parts(lambda parts: tuple(p + (1 << 32) for p in parts))
+    return Definition("parts of max above 32 bits", many, honest_trace(many), _liar(Family.MAX)[1], 1, above)
 
 
 def _silent() -> Iterator[Definition]:

@@ -49,7 +49,7 @@ SIGNATURES: Final[Mapping[tuple[str, str], str]] = {
 
 _PLACES: Final = {selector(signature): place for place, signature in SIGNATURES.items()}
 
-_MOST: Final = {OPENINGS: MAX_OPENINGS, types_of(SIGNATURES["duties", "open"])[2]: MAX_CAPACITY}
+_MOST: Final = {OPENINGS: MAX_OPENINGS, types_of(SIGNATURES["duties", "open"])[-1]: MAX_CAPACITY}
 """How many entries an array of structs may have."""
 
 

@@ -152,9 +152,9 @@ class ExecutableModel:
                 continue
             said.sort(key=lambda result: result[0].rank)
             results = [self._result(one, word) for one, word in said]
-            duties.open(
-                person(self._sellers[TicketNumber(ticket)]), ticket, run.secret_of(ticket, number), results, run.now
-            )
+            owner, seed = person(self._sellers[TicketNumber(ticket)]), duties.epochs[number].seed
+            assert seed is not None
+            duties.open(owner, ticket, seed, run.secret_of(ticket, number), results, run.now)
         self._opening = {}
         called = self._called()
         last = run.audited.commit_until(max(run.works))

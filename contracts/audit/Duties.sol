@@ -31,7 +31,7 @@ contract Duties is DutyTargets {
 
     /// @inheritdoc IDuties
     /// @dev Attack: accuse falsely when no game can open any more, and share what an older one takes.
-    function open(uint32 ticket, bytes32 secret, Result[] calldata results) external whileRunning {
+    function open(uint32 ticket, bytes32 seed, bytes32 secret, Result[] calldata results) external whileRunning {
         uint24 epoch = _newest;
         Epoch storage e = _epochs[epoch];
         Ticket memory t = _tickets.ticketOf(ticket);
@@ -40,6 +40,8 @@ contract Duties is DutyTargets {
         if (t.convictedAt != 0) revert ITickets.TicketConvicted(ticket);
         if (!_tickets.canAnswer(ticket)) revert ITickets.TicketDrained(ticket);
         if (e.seed == 0) revert EpochNotSeeded(epoch);
+        // Attack: an honest answer that is mined again after a reorganization, under a seed that makes its accumulators false.
+        if (seed != e.seed) revert SeedMismatch(seed, e.seed);
         if (block.timestamp > e.deadline) revert TooLate(block.timestamp, e.deadline);
         if (!_isCalled(ticket, e)) revert NotCalled(ticket, epoch);
         if (results.length > _capacity) revert TooManyResults(results.length, _capacity);

@@ -35,8 +35,9 @@ abstract contract GameElement is GameDescent {
         uint256 size = _chunk(terms);
         _checkCount(parts.length, (terms + size - 1) / size);
         int256 expected = arbiter.standsFor(node, game.heads, parts, game.whole);
-        // Attack: parts that add up to another element refute their poster.
-        if (expected != game.claimed) return _judge(gameId, game, expected, game.claimed, game.element, game.lo);
+        // Attack: parts that add up to another element. Refused, not judged: after a reorganization in which the challenger
+        // selected another element, a true reply would be mined again and convict whoever gave it.
+        if (expected != game.claimed) revert PartsMismatch(expected, game.claimed);
         game.posted = _hash(parts);
         emit PartsPosted(gameId, parts);
         _next(gameId, game, game.stage);

@@ -30,6 +30,13 @@ interface IDuties is ICalls {
     /// @param epoch number of the epoch, from 0
     error EpochNotSeeded(uint24 epoch);
 
+    /// @notice The call was answered under another seed than the epoch's.
+    /// @dev After a reorganization an answer could be mined again under a seed by which its accumulators are false.
+    /// @custom:remedy Answer again by the seed that stands; the agents do so themselves.
+    /// @param got the seed that was answered
+    /// @param wanted the epoch's seed
+    error SeedMismatch(bytes32 got, bytes32 wanted);
+
     /// @notice It is not time yet.
     /// @custom:remedy Try again from the time named on.
     /// @param now_ chain time of the call, in seconds
@@ -169,8 +176,8 @@ interface IDuties is ICalls {
 
     // ------------------------------------------------------------------------------------------------ tickets
 
-    /// @notice Answers a call of the newest epoch: its secret, and results in the order of their draws.
-    function open(uint32 ticket, bytes32 secret, Result[] calldata results) external;
+    /// @notice Answers a call of the newest epoch, by its seed: the secret, and results in the order of their draws.
+    function open(uint32 ticket, bytes32 seed, bytes32 secret, Result[] calldata results) external;
 
     /// @notice Shows the secret of a call that a ticket did not answer, after the epoch closed.
     function show(uint32 ticket, uint24 epoch, bytes32 secret) external;

@@ -57,6 +57,13 @@ interface IGame {
     /// @param wanted digest of the list posted
     error ListMismatch(bytes32 got, bytes32 wanted);
 
+    /// @notice The parts do not stand for the element, or the part, in dispute.
+    /// @dev A claimant could go on about another element than the one it claimed.
+    /// @custom:remedy Give parts of what is in dispute now: after a reorganization it may be another element.
+    /// @param expected what the parts stand for
+    /// @param claimed what they should stand for
+    error PartsMismatch(int256 expected, int256 claimed);
+
     /// @notice The claim does not exist, its window is not open, or it has fallen already.
     /// @dev A claim answers once, in its window.
     /// @custom:remedy Look the claim up (`assay explain ID`): its window and its games are named there.

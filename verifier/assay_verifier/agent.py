@@ -238,7 +238,8 @@ class ReplayingAgent(Agent):
         results = [
             result_of(own, self.findings) for own in ready(call, self.findings) if own.drawn.rank in action.ranks
         ]
-        self.send(self.target.duties.open(action.ticket, self.secret(action.ticket, action.epoch), results))
+        secret = self.secret(action.ticket, action.epoch)
+        self.send(self.target.duties.open(action.ticket, call.seed, secret, results))
 
     def do_show(self, action: ShowSecret, view: RunView) -> None:
         """Shows the secret of a call that was not answered."""

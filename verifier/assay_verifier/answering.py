@@ -47,6 +47,7 @@ class OwnCall:
 
     ticket: TicketId
     epoch: int
+    seed: Digest
     deadline: int
     duties: tuple[OwnDuty, ...]
 

@@ -52,7 +52,7 @@ def own_calls(records: CallRecords, tickets: Sequence[HeldTicket], chains: Ticke
             continue
         drawn = owed(book.drawn(number, held.id, secret), records.terms.capacity)
         duties = tuple(_duty(records, held, one) for one in drawn)
-        found.append(OwnCall(held.id, number, epoch.deadline, duties))
+        found.append(OwnCall(held.id, number, epoch.seed, epoch.deadline, duties))
     return tuple(found)
 
 

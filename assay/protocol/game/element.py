@@ -12,6 +12,7 @@ from dataclasses import replace
 from assay.protocol.arithmetic.words import Word, from_bytes, signed
 from assay.protocol.digests import integer_list_hash, leaf_digest
 from assay.protocol.game.descent import check_index, check_node, check_posted, judge, to
+from assay.protocol.game.errors import PartsMismatch
 from assay.protocol.game.header import parse_head
 from assay.protocol.game.moves import PostParts, ProveTerm, SelectElement, SelectPart
 from assay.protocol.game.openings import check_count, check_digest, load
@@ -60,12 +61,19 @@ def part_count(terms: int, arity: int) -> int:
 
 
 def post_parts(state: GameState, move: PostParts, rules: Rules) -> GameState:
-    """PARTS: the parts stand for what is disputed, or their poster has refuted itself."""
+    """PARTS: the parts stand for what is disputed.
+
+    Raises:
+        PartsMismatch: they stand for something else. A true reply to another selection, mined again after a
+            reorganization, convicts nobody.
+    """
     check_node(state, move.node)
     check_count(len(move.parts), part_count(state.hi - state.lo, rules.config.arity))
     expected = _stands_for(state, move.node, move.parts)
     if expected != state.claimed:
-        return judge(state, expected, state.claimed, element=state.element, term=state.lo)
+        raise PartsMismatch(
+            f"The parts stand for {expected}, in dispute is {state.claimed}.", expected=expected, claimed=state.claimed
+        )
     return to(replace(state, posted=integer_list_hash(move.parts)), Stage.PARTS, _C)
 
 

@@ -51,6 +51,10 @@ class ListMismatch(GameError):
     """The list given again is not the one posted."""
 
 
+class PartsMismatch(GameError):
+    """The parts do not stand for what is in dispute."""
+
+
 class IndexOutOfRange(GameError):
     """The selection names something that is not there."""
 

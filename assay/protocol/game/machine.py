@@ -81,7 +81,7 @@ def process_move(state: GameState, mover: Address, move: AnyMove, now: int, rule
 
     Raises:
         WrongStage, NotYourTurn, TooLate: the move is not due.
-        WrongCount, WrongDigest, ListMismatch, IndexOutOfRange: the move is malformed.
+        WrongCount, WrongDigest, ListMismatch, IndexOutOfRange, PartsMismatch: the move is malformed.
     """
     check_turn(state, mover, move.kind, now)
     after = _PROCESS[move.kind](state, move, rules)

@@ -115,11 +115,12 @@ class Position:
         return parts
 
 
-def defend_parts(node: Node, heads: Sequence[Word], parts: Sequence[int], claimed: int, whole: bool) -> list[int]:
-    """Parts that stand for what was claimed: the true ones where they do, otherwise a liar's.
+def defend_parts(
+    node: Node, heads: Sequence[Word], parts: Sequence[int], claimed: int, whole: bool
+) -> list[int] | None:
+    """Parts that stand for what was claimed: the true ones where they do, otherwise a liar's; None where none could.
 
-    `claimed` is the element's word while `whole`, else a part. Where no parts could stand for it, the true ones are
-    returned and refute their poster at once.
+    `claimed` is the element's word while `whole`, else a part.
     """
     parts = list(parts)
     if _stands_for(node, heads, parts, whole) == claimed:
@@ -130,7 +131,7 @@ def defend_parts(node: Node, heads: Sequence[Word], parts: Sequence[int], claime
     else:
         target = _sum_behind(node, heads, claimed) if whole else claimed
         bent = [*parts[:-1], signed(target - sum(parts[:-1]))]
-    return bent if _stands_for(node, heads, bent, whole) == claimed else parts
+    return bent if _stands_for(node, heads, bent, whole) == claimed else None
 
 
 def _stands_for(node: Node, heads: Sequence[Word], parts: Sequence[int], whole: bool) -> int:

@@ -101,7 +101,7 @@ class Defender(_Player):
     side = Side.DEFENDER
 
     def next_move(self, state: GameState, posted: Posted = Posted()) -> AnyMove | None:
-        """The defender's move; None when it is not to move."""
+        """The defender's move; None when it is not to move, or when nothing could stand for what it claimed."""
         if state.turn is not self.side:
             return None
         match state.stage:
@@ -132,11 +132,11 @@ class Defender(_Player):
             tree.open_entry(len(tree.levels) - 1, 0, self._levels),
         )
 
-    def _post_parts(self, state: GameState) -> PostParts:
+    def _post_parts(self, state: GameState) -> PostParts | None:
         place = self._place(state)
         parts = place.parts(state.element, state.lo, state.hi, state.heads, self.arity)
-        parts = defend_parts(place.node, state.heads, parts, state.claimed, state.whole)
-        return PostParts(place.descriptor, tuple(parts))
+        found = defend_parts(place.node, state.heads, parts, state.claimed, state.whole)
+        return None if found is None else PostParts(place.descriptor, tuple(found))
 
 
 class Challenger(_Player):

@@ -133,7 +133,7 @@ TABLE: Final = MappingProxyType(
         Turn(Stage.LEAF, _C): Transition(
             Move.SELECT_ELEMENT, _turns((Stage.PARTS, _D), (Stage.TERM, _C)), decides=True
         ),
-        Turn(Stage.PARTS, _D): Transition(Move.POST_PARTS, _turns((Stage.PARTS, _C)), decides=True),
+        Turn(Stage.PARTS, _D): Transition(Move.POST_PARTS, _turns((Stage.PARTS, _C))),
         Turn(Stage.PARTS, _C): Transition(Move.SELECT_PART, _turns((Stage.PARTS, _D), (Stage.TERM, _C))),
         Turn(Stage.TERM, _C): Transition(Move.PROVE_TERM, (), decides=True),
         Turn(Stage.STATE, _D): Transition(Move.OPEN_STATE, _turns((Stage.STATE, _C))),

@@ -28,11 +28,13 @@ class Duties(DutyTargets):
 
     # --- tickets
 
-    def open(self, who: Address, ticket: TicketId, secret: Digest, results: Sequence[DutyResult], now: int) -> None:
-        """Answer a call of the newest epoch: its secret, and results in the order of their draws.
+    def open(
+        self, who: Address, ticket: TicketId, seed: Digest, secret: Digest, results: Sequence[DutyResult], now: int
+    ) -> None:
+        """Answer a call of the newest epoch, by its seed: the secret, and results in the order of their draws.
 
-        Raises RunStopped, NotTheTicketsOwner, TicketConvicted, TicketDrained, EpochNotSeeded, TooLate, NotCalled,
-        TooManyResults, what `Tickets.advance` raises, NotADuty, NotDrawn, FindingMismatch, AccumulatorsMissing,
+        Raises RunStopped, NotTheTicketsOwner, TicketConvicted, TicketDrained, EpochNotSeeded, SeedMismatch, TooLate,
+        NotCalled, TooManyResults, what `Tickets.advance` raises, NotADuty, NotDrawn, FindingMismatch, AccumulatorsMissing,
         WorkMismatch, NotAscending.
         """
         # Attack: accuse falsely when no game can open any more, and share what an older one takes.
@@ -48,6 +50,9 @@ class Duties(DutyTargets):
             raise refuse("TicketDrained", ticket=ticket)
         if epoch.seed is None:
             raise refuse("EpochNotSeeded", epoch=number)
+        # Attack: an honest answer that is mined again after a reorganization, under another seed.
+        if seed != epoch.seed:
+            raise refuse("SeedMismatch", got=seed, wanted=epoch.seed)
         if now > epoch.deadline:
             raise refuse("TooLate", now=now, deadline=epoch.deadline)
         self._check_called(ticket, number, now)

@@ -124,7 +124,7 @@ class DutiesContract(Contract):
         "closeEpoch()",
         "forfeit(uint32,uint24,uint24)",
         "miss(uint32,uint24,uint24,(uint8,uint64,uint32,bytes32,(uint8,uint24,uint32,uint24)))",
-        "open(uint32,bytes32,((uint8,uint64,uint32,bytes32,(uint8,uint24,uint32,uint24)),(uint32,bytes32,bytes32[3],bytes32),bytes32[3],bytes32,bytes32[],(bytes32[3],bytes32,bytes32[],bytes32[]))[])",
+        "open(uint32,bytes32,bytes32,((uint8,uint64,uint32,bytes32,(uint8,uint24,uint32,uint24)),(uint32,bytes32,bytes32[3],bytes32),bytes32[3],bytes32,bytes32[],(bytes32[3],bytes32,bytes32[],bytes32[]))[])",
         "seedEpoch()",
         "show(uint32,uint24,bytes32)",
     )
@@ -202,11 +202,12 @@ class DutiesContract(Contract):
         """The newest epoch and when it began; all epochs before it are closed."""
         return self._query("newest()", "(uint24,uint48)", lambda v: (v[0], v[1]))
 
-    def open(self, ticket: TicketId, secret: Digest, results: Sequence[DutyResult]) -> Call:
-        """Answers a call of the newest epoch: its secret, and results in the order of their draws."""
+    def open(self, ticket: TicketId, seed: Digest, secret: Digest, results: Sequence[DutyResult]) -> Call:
+        """Answers a call of the newest epoch, by its seed: the secret, and results in the order of their draws."""
         return self._call(
-            "open(uint32,bytes32,((uint8,uint64,uint32,bytes32,(uint8,uint24,uint32,uint24)),(uint32,bytes32,bytes32[3],bytes32),bytes32[3],bytes32,bytes32[],(bytes32[3],bytes32,bytes32[],bytes32[]))[])",
+            "open(uint32,bytes32,bytes32,((uint8,uint64,uint32,bytes32,(uint8,uint24,uint32,uint24)),(uint32,bytes32,bytes32[3],bytes32),bytes32[3],bytes32,bytes32[],(bytes32[3],bytes32,bytes32[],bytes32[]))[])",
             ticket,
+            seed,
             secret,
             results,
         )

@@ -59,13 +59,12 @@ def lie_in(compute: Compute, job: Computation, family: Family, step: int) -> Nod
 
 
 def _has_parts(place: Position, words: Sequence[int], honest: Sequence[int]) -> bool:
-    """Whether a liar finds a sum that rounds to its word; otherwise its own parts refute it, and no proof is needed."""
+    """Whether a liar finds a sum that rounds to its word; otherwise it has no reply, and no proof is needed."""
     if not isinstance(place.node, Dot | Sum | ScatterSum):
         return True
     element = next(k for k, (a, b) in enumerate(zip(words, honest, strict=True)) if a != b)
     heads, claimed = place.heads(element), signed(words[element])
-    found = defend_parts(place.node, heads, [0], claimed, whole=True)
-    return signed(leaf.fold(place.node, heads, found)) == claimed
+    return defend_parts(place.node, heads, [0], claimed, whole=True) is not None
 
 
 def predict(truth: Trace, lie: NodeLie, defended: bytes, disputed: bytes, arity: int) -> Words:
@@ -91,6 +90,7 @@ def predict(truth: Trace, lie: NodeLie, defended: bytes, disputed: bytes, arity:
     while hi - lo > 1:
         true = place.parts(element, lo, hi, heads, arity)
         posted = defend_parts(node, heads, true, claimed, whole=hi - lo == start.terms)
+        assert posted is not None
         # A challenger of what is true finds no wrong part and selects the last.
         at = next((k for k, part in enumerate(posted) if part != true[k]), len(true) - 1)
         size = chunk(hi - lo, arity)

@@ -97,7 +97,7 @@ class StageAuditor:
                     opened = [own for own in ready(call, self.findings) if own.drawn.rank in ranks]
                     results = [result_of(own, self.findings) for own in opened]
                     secret = self.stage.secret(self.ticket, epoch)
-                    self.stage.duties.open(self.who, self.ticket, secret, results, self.stage.now)
+                    self.stage.duties.open(self.who, self.ticket, call.seed, secret, results, self.stage.now)
                 case ReplayUnit(work, unit):
                     replay = self._replay(work.keys)
                     replay.advance()

@@ -195,16 +195,25 @@ class DutyStage(ModelAndContracts):
         result = DutyResult(duty, work, found.ends, found.update, found.accumulators, audited)
         return replace(result, update=mark("lie", ticket)) if lie else result
 
-    def open(self, ticket: int, results: Sequence[DutyResult], secret: Digest | None = None, by: int = -1) -> None:
-        """Open the newest epoch's call."""
+    def open(
+        self,
+        ticket: int,
+        results: Sequence[DutyResult],
+        secret: Digest | None = None,
+        by: int = -1,
+        seed: Digest | None = None,
+    ) -> None:
+        """Open the newest epoch's call, by its seed unless another one is given."""
+        seed = (self.duties.epochs[-1].seed or ZERO) if seed is None else seed
         secret = self.secret(ticket) if secret is None else secret
         who = self.owner(ticket) if by < 0 else self.people[by]
         rows = [result_tuple(result) for result in results]
         self.both(
-            lambda: self.duties.open(who, TicketId(ticket), secret, results, self.now),
+            lambda: self.duties.open(who, TicketId(ticket), seed, secret, results, self.now),
             "duties",
             "open",
             ticket,
+            seed,
             secret,
             rows,
             caller=who,

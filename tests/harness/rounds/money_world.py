@@ -216,12 +216,13 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         """Answer the newest call with all duties, lying about the work of some seats."""
         secret, held = self.secret(ticket), self.run.tickets.tickets[TicketId(ticket)]
         made: Sequence[DutyResult] = []
+        seed = self.run.duties.epochs[-1].seed or ZERO
         if results:
             found, wrong = self.drawn(ticket), set(lies)
             made = [self.result(ticket, duty, duty.attestation == ZERO and duty.seat in wrong) for duty in found]
         return self.do(
-            lambda: self.run.duties.open(held.owner, TicketId(ticket), secret, made, self.now),
-            "Duties", "open", ticket, secret, [result_tuple(r) for r in made], who=held.owner,
+            lambda: self.run.duties.open(held.owner, TicketId(ticket), seed, secret, made, self.now),
+            "Duties", "open", ticket, seed, secret, [result_tuple(r) for r in made], who=held.owner,
         )  # fmt: skip
 
     def play_epoch(self, lies: dict[int, set[Seat]] | None = None, silent: int = 0) -> int:

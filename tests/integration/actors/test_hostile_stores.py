@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from assay.protocol.digests import ZERO
 from assay.protocol.errors import UnavailableError
 from assay.protocol.game.table import Side
 from assay.protocol.rounds.ticket_types import TicketId
@@ -206,7 +207,7 @@ def test_what_an_action_may_wait_follows_from_the_clock_that_runs(challenged: tu
     replay = ReplayUnit(ReplayPass(Digest(bytes(32)), round_, puppet.ref.seat, 1, 0, ()), 1)
     duties: Any = (None, None)
     assert vera.patience(replay, at(other, now)) == MOST_S
-    vera.calls = tuple(OwnCall(TicketId(k), 1, now + k * 200, duties) for k in (1, 2))
+    vera.calls = tuple(OwnCall(TicketId(k), 1, ZERO, now + k * 200, duties) for k in (1, 2))
     assert vera.patience(replay, at(other, now)) == 25 and vera.patience(replay, at(other, now + 200)) == LEAST_S
     assert vera.patience(TakeSeat(), at(other, now)) == MOST_S
     assert vera.patience(replay, at(other, now, games=True)) == BESIDE_GAME_S

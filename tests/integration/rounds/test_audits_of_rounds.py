@@ -106,9 +106,9 @@ def test_an_accusation_holds_a_real_tenure_until_it_lapses(whole: WholeRound) ->
     secret = whole.chains[1][1]
     _, row = result(seed, secret, 1, 0, digests[0], lie=False)
     with pytest.raises(Reverted, match="NotADuty"):
-        whole.do("Duties", "open", 1, secret, [row])
+        whole.do("Duties", "open", 1, seed, secret, [row])
     for ticket in (1, 2):
-        whole.do("Duties", "open", ticket, whole.chains[ticket][1], [], who=ticket - 1)
+        whole.do("Duties", "open", ticket, seed, whole.chains[ticket][1], [], who=ticket - 1)
     whole.at(last + 1)
     whole.do("Duties", "closeEpoch")
     seed = whole.seed(last + 200)
@@ -116,7 +116,7 @@ def test_an_accusation_holds_a_real_tenure_until_it_lapses(whole: WholeRound) ->
         secret = whole.chains[ticket][2]
         lies = [seat == 0 and ticket == 2 for seat in (0, 1)]
         rows = sorted(result(seed, secret, ticket, seat, digests[seat], lies[seat]) for seat in (0, 1))
-        whole.do("Duties", "open", ticket, secret, [row for _, row in rows], who=ticket - 1)
+        whole.do("Duties", "open", ticket, seed, secret, [row for _, row in rows], who=ticket - 1)
     assert [whole.accusations(tenure) for tenure in (1, 2)] == [1, 0]
     by = draws.attestation_id(1, TicketId(2), DutyKind.WORK, digests[0])
     name = draws.accusation_id(by, digests[0])
@@ -125,9 +125,9 @@ def test_an_accusation_holds_a_real_tenure_until_it_lapses(whole: WholeRound) ->
     assert not whole.do("Attestations", "mayTry", name, digests[1], PEOPLE[1])
     whole.at(last + 200 + 3601)
     whole.do("Duties", "closeEpoch")
-    whole.seed(last + 4000)
+    seed = whole.seed(last + 4000)
     for ticket in (1, 2):
-        whole.do("Duties", "open", ticket, whole.chains[ticket][3], [], who=ticket - 1)
+        whole.do("Duties", "open", ticket, seed, whole.chains[ticket][3], [], who=ticket - 1)
     whole.at(last + 8000)
     whole.do("Duties", "closeEpoch")
     lock = whole.do("Tickets", "lockOf", 2)
@@ -138,14 +138,14 @@ def test_an_accusation_holds_a_real_tenure_until_it_lapses(whole: WholeRound) ->
 
 def test_a_miss_on_the_real_genesis_is_fined(whole: WholeRound) -> None:
     last = whole.do("Commitments", "commitUntil", 0)
-    whole.seed(START + 7320)
+    seed = whole.seed(START + 7320)
     for ticket in (1, 2):
-        whole.do("Duties", "open", ticket, whole.chains[ticket][1], [], who=ticket - 1)
+        whole.do("Duties", "open", ticket, seed, whole.chains[ticket][1], [], who=ticket - 1)
     whole.at(last + 1)
     whole.do("Duties", "closeEpoch")
-    whole.seed(last + 200)
+    seed = whole.seed(last + 200)
     for ticket in (1, 2):
-        whole.do("Duties", "open", ticket, whole.chains[ticket][2], [], who=ticket - 1)
+        whole.do("Duties", "open", ticket, seed, whole.chains[ticket][2], [], who=ticket - 1)
     whole.at(last + 200 + 3601)
     whole.do("Duties", "closeEpoch")
     lock = whole.do("Tickets", "lockOf", 1)

@@ -10,9 +10,10 @@ from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyResult, DutyTerms
 from assay.protocol.rounds.ticket_types import TicketId, TicketTerms
-from assay.protocol.types import Seat, Wei
+from assay.protocol.types import Digest, Seat, Wei
 from tests.harness.rounds.duties import CREW, TERMS, TICKETS, DutyStage, work_duties
 from tests.harness.rounds.duty_scenes import FINE, SEATS, answer_all, begin, crewed_stage, reaudits
+from tests.harness.rounds.samples import mark
 from tests.harness.rounds.stage import ETHER, refused
 from tests.harness.rounds.staged import deploy_charter, modules_at
 
@@ -211,6 +212,16 @@ def test_half_of_the_tickets_on_call_close_an_epoch_with_fines(stage: DutyStage)
     stage.close()
     assert stage.duties.epochs[0].fines
     assert stage.absent(3, 0) == FINE * 3
+
+
+def test_a_call_is_answered_by_the_seed_that_stands_and_no_other(stage: DutyStage) -> None:
+    seed = stage.duties.epochs[0].seed
+    assert seed is not None
+    # Attack: after a reorganization the same ticket is called by another seed, and its answer is mined again as it was.
+    for other in (mark("the seed of blocks that are gone"), ZERO, Digest(seed[:-1] + bytes([seed[-1] ^ 1]))):
+        assert refused(stage.open, 1, [], seed=other) == "SeedMismatch"
+    stage.open(1, [], seed=seed)
+    stage.compare()
 
 
 def test_an_epoch_waits_for_its_beacon_and_is_seeded_once() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.protocol.digests import ZERO
 from assay.protocol.rounds.duty_types import NO_FINDING, DrawnDuty, DutyKind, ReplayFinding
 from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
@@ -72,7 +73,7 @@ def found(book: FindingBook, *duties: OwnDuty, accumulator: Callable[[Digest], D
 
 
 def call(*duties: OwnDuty, ticket: int = 1) -> OwnCall:
-    return OwnCall(TicketId(ticket), 3, DEADLINE, duties)
+    return OwnCall(TicketId(ticket), 3, ZERO, DEADLINE, duties)
 
 
 def first(book: FindingBook, *calls: OwnCall, now: int = 0, unit_s: float | None = None, done: int = 0) -> object:

@@ -126,7 +126,9 @@ class KeptTickets:
         number = stage.duties.number
         for held in self.held() if answers else []:
             if stage.duties._is_called(held.id, self.epochs[number], stage.now):
-                stage.duties.open(self.who, held.id, self.secret(held.id, number), [], stage.now)
+                seed = self.epochs[number].seed
+                assert seed is not None
+                stage.duties.open(self.who, held.id, seed, self.secret(held.id, number), [], stage.now)
         while stage.duties.number == number:
             stage.close()
 
