@@ -34,8 +34,8 @@ class Duties(DutyTargets):
         """Answer a call of the newest epoch, by its seed: the secret, and results in the order of their draws.
 
         Raises RunStopped, NotTheTicketsOwner, TicketConvicted, TicketDrained, EpochNotSeeded, SeedMismatch, TooLate,
-        NotCalled, TooManyResults, what `Tickets.advance` raises, NotADuty, NotDrawn, FindingMismatch, AccumulatorsMissing,
-        WorkMismatch, NotAscending.
+        NotCalled, TooManyResults, what `Tickets.advance` raises, NotADuty, NotDrawn, FindingMismatch,
+        AccumulatorsMissing, WorkMismatch, NotAscending.
         """
         # Attack: accuse falsely when no game can open any more, and share what an older one takes.
         self._check_running()
