@@ -24,8 +24,9 @@ contract Gateways is IGateways, IClaims, ReentrancyGuardTransient {
         "Answer(address run,bytes32 model,bytes32 program,bytes32 tokenizer,uint32[] prompt,uint64 seed,uint32 temperature,uint32 topK,uint32 most,uint32 end,uint32[] answer)"
     );
     bytes32 public constant DOMAIN_TYPE = keccak256("EIP712Domain(string name,string version,uint256 chainId)");
-    /// @notice Tokens of prompt and answer together of which a claim is built: what a transaction can carry.
-    uint256 public constant MAX_TOKENS = 1 << 14;
+    /// @notice Tokens of prompt and answer together of which a claim is built: 32 bytes each, so that an accusation fits into
+    /// what nodes take into their pools (128 KiB) and into a transaction's gas (2^24).
+    uint256 public constant MAX_TOKENS = 4000;
     /// @notice Seconds from now until a pledge ends, at most.
     uint256 public constant MAX_PLEDGE = 180 days;
     uint32 private constant STEPS = 1;

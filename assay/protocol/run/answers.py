@@ -20,8 +20,8 @@ from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Address, Digest, DType, Wei
 
-MAX_TOKENS: Final = 1 << 14
-"""Tokens of prompt and answer together of which a claim is built: what a transaction can carry."""
+MAX_TOKENS: Final = 4000
+"""Tokens of prompt and answer together of which a claim is built: what nodes' pools and a transaction's gas take."""
 
 UNIT: Final = 1_000_000
 """A temperature of 1."""

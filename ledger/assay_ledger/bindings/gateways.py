@@ -129,7 +129,9 @@ class GatewaysContract(Contract):
         return self._query("MAX_PLEDGE()", "(uint256)", lambda v: v[0])
 
     def max_tokens(self) -> Query[int]:
-        """Tokens of prompt and answer together of which a claim is built: what a transaction can carry."""
+        """Tokens of prompt and answer together of which a claim is built: 32 bytes each, so that an accusation fits
+        into what nodes take into their pools (128 KiB) and into a transaction's gas (2^24).
+        """
         return self._query("MAX_TOKENS()", "(uint256)", lambda v: v[0])
 
     def accuse(self, said: SaidAnswer, place: int, signature: bytes) -> Call:

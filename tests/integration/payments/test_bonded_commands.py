@@ -22,7 +22,7 @@ from assay.inference.lies import catch_liar, claimed_trace, false_statement
 from assay.inference.statement import AnswerStatement, read_statement, sign, statement_of
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
-from assay.protocol.run.answers import answer_claim
+from assay.protocol.run.answers import MAX_TOKENS, answer_claim
 from assay.protocol.types import Digest, Wei
 from assay_ledger.chain.client import address_of
 from assay_ledger.keys.keystore import ActorKeys
@@ -185,7 +185,7 @@ def test_who_pays_looks_up_a_bond_before_it_signs(paid: PaidRun, bonds: str) -> 
 
 
 def longer(statement: AnswerStatement) -> AnswerStatement:
-    return replace(statement, prompt=(1,) * (1 << 14))
+    return replace(statement, prompt=(1,) * MAX_TOKENS)
 
 
 def test_a_true_answer_is_not_accused(paid: PaidRun, bonds: str) -> None:

@@ -17,7 +17,7 @@ from assay.protocol.digests import ZERO
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.payments.gateway_books import answer_ref
-from assay.protocol.run.answers import HELD, REFUTED, answer_claim
+from assay.protocol.run.answers import HELD, MAX_TOKENS, REFUTED, answer_claim
 from assay.protocol.run.claims import challenge_commitment
 from assay.protocol.types import Digest
 from tests.harness.games import address
@@ -153,7 +153,7 @@ def test_a_place_behind_the_end_says_nothing(stage: AnswerStage) -> None:
     signed = signed_by(GATE, true)
     assert refused(stage.accuse, signed, len(true.answer)) == "NothingSaid"
     assert refused(stage.accuse, signed, len(true.answer) + 1) == "NothingSaid"
-    long = replace(true, prompt=(1,) * ((1 << 14) - len(true.answer) + 1))
+    long = replace(true, prompt=(1,) * (MAX_TOKENS - len(true.answer) + 1))
     assert refused(stage.accuse, signed_by(GATE, long), 0) == "TooManyTokens"
 
 
