@@ -93,10 +93,28 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    _leave_cases_to_long_runs(items)
     for item in items:
         if item.nodeid.startswith(UNMEASURED) or item.get_closest_marker("vectors"):
             item.add_marker(pytest.mark.no_cover)
+
+
+def _leave_cases_to_long_runs(items: list[pytest.Item]) -> None:
+    """Of many cases alike the gate takes some; which, follows from their number alone. One that is named is run."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("gate_takes") is not None:
+            cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    for of_one in cases.values():
+        mark = of_one[0].get_closest_marker("gate_takes")
+        assert mark is not None
+        (count,) = mark.args
+        taken = {round(k * (len(of_one) - 1) / max(1, count - 1)) for k in range(count)}
+        for at, item in enumerate(of_one):
+            if at not in taken:
+                item.add_marker(pytest.mark.long)
 
 
 class OnePlayInOneWorker(LoadFileScheduling):

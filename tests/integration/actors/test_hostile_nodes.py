@@ -64,6 +64,7 @@ SELDOM = [pytest.param(how, marks=pytest.mark.long) for how in (*SILENCES, *NONS
 
 
 @pytest.mark.parametrize("how", [*OFTEN, *SELDOM])
+@pytest.mark.gate_takes(3)
 def test_a_node_that_is_hostile_for_a_while_in_a_game_costs_no_more_than_the_while(
     played: DefendedGame, how: str
 ) -> None:
@@ -96,6 +97,7 @@ def test_what_fails_in_the_middle_of_reading_leaves_nothing_half_read(
     "method", ["eth_estimateGas", "eth_getTransactionCount", "eth_sendRawTransaction", "eth_getTransactionReceipt"]
 )
 @pytest.mark.parametrize("how", ["closes", "an object"])
+@pytest.mark.gate_takes(4)
 def test_what_fails_in_the_middle_of_a_move_is_tried_again(played: DefendedGame, how: str, method: str) -> None:
     with aside(played.made):
         played.restarted()

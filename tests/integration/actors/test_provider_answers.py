@@ -103,6 +103,7 @@ WHILE = [
 
 
 @pytest.mark.parametrize("reply", WHILE)
+@pytest.mark.gate_takes(3)
 def test_a_loop_outlives_a_provider_that_answers_nothing_else_for_a_while(defended: ProvidedGame, reply: Reply) -> None:
     check_moves(defended, reply, 40)
 
@@ -155,6 +156,7 @@ SOMETIMES: dict[str, tuple[Twist | Reply, int, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", SOMETIMES)
+@pytest.mark.gate_takes(8)
 def test_a_loop_goes_on_over_a_provider_that_fails_now_and_then(defended: ProvidedGame, name: str) -> None:
     answer, times, methods = SOMETIMES[name]
     check_moves(defended, answer, times, methods)

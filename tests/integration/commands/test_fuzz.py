@@ -37,7 +37,7 @@ def check(found: CampaignResult, programs: int) -> None:
 
 
 def test_every_executor_gives_the_references_bytes_on_hostile_states(contracts: None) -> None:
-    check(Campaign(120, 0, programs=41).run(), 40)
+    check(Campaign(60, 0, programs=21).run(), 20)
 
 
 @pytest.mark.long

@@ -16,6 +16,7 @@ CASES = 200
 
 
 @pytest.mark.parametrize("family", CONTRACTS, ids=lambda f: f.name.lower())
+@pytest.mark.gate_takes(4)
 def test_a_leaf_computes_what_the_reference_computes(family: Family, leaves: dict[Family, EvmContract]) -> None:
     values, terms = set(), set()
     for number in range(CASES):

@@ -18,6 +18,7 @@ from tests.harness.rounds.told_duties import ToldDutyStage
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.gate_takes(2)
 def test_audits_on_model_contract_and_index_end_alike_whatever_tickets_do(seed: int) -> None:
     chance = random.Random(seed)
     stage = ToldDutyStage(

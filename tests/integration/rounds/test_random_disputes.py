@@ -32,6 +32,7 @@ RUN_CLAIMS = set(ClaimKind) - {ClaimKind.NONE, ClaimKind.ANSWER}
         *(pytest.param(seed, marks=pytest.mark.long) for seed in SEEDS[3 * PLAYS_AT_ONCE :: PLAYS_AT_ONCE]),
     ],
 )
+@pytest.mark.gate_takes(1)
 def test_the_honest_win_whatever_liars_play_beside_them(first: int) -> None:
     judged: Counter[tuple[ClaimKind, Side]] = Counter()
     for seed in range(first, first + PLAYS_AT_ONCE):

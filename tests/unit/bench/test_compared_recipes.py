@@ -89,6 +89,7 @@ RUN = "ab" * 32
 
 @pytest.mark.parametrize(("model", "statistics"), [(PLAIN, 0), (STATISTICS, 3)], ids=["plain", "norm"])
 @pytest.mark.parametrize("method", ["f32", "int8"])
+@pytest.mark.gate_takes(2)
 def test_a_training_begins_as_a_run_of_the_recipe_does(model: RecipeModel, statistics: int, method: str) -> None:
     run = prepare_recipe_rounds(load_recipe(model.name), "own", 2, inner_steps=10, wire=UpdateWire(method))
     training = Training(replace(JOB, model=model.name, method=method, run_id=RUN, seed=7), model)
@@ -102,6 +103,7 @@ def test_a_training_begins_as_a_run_of_the_recipe_does(model: RecipeModel, stati
 
 
 @pytest.mark.parametrize("name", ["f32", "int4", "sparse-carried", "muloco", "streaming", "eager", "demo-ranks"])
+@pytest.mark.gate_takes(3)
 def test_methods_train_a_recipe_on_as_many_examples(name: str) -> None:
     row = train(replace(JOB, method=name, rounds=3), PLAIN)
     assert row.tokens == 3 * 10 * 2 * 32 and row.loss < PLAIN.loss(PLAIN.start(1, as_a_run=False))
@@ -182,6 +184,7 @@ def test_ranks_train_a_model_of_sixteen_bits() -> None:
 
 
 @pytest.mark.parametrize("poison", ["noise", "alie", "scale-100", "not-finite"])
+@pytest.mark.gate_takes(2)
 def test_running_statistics_of_whoever_poisons_are_true(poison: str) -> None:
     training = Training(replace(OF_STATISTICS, poison=poison, poisoned=1, merge="median"), STATISTICS)
     plain_training = Training(OF_STATISTICS, STATISTICS)

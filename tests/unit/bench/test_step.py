@@ -58,6 +58,7 @@ def test_both_sides_train_the_same_model() -> None:
 
 
 @pytest.mark.parametrize("model", [m for m in MODELS if m not in ("gpt-4x384", SMALL)])
+@pytest.mark.gate_takes(1)
 def test_every_model_has_an_exact_step(model: str) -> None:
     assert program_of(model, "fixed14").is_iterable
 

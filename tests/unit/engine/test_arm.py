@@ -95,10 +95,12 @@ def test_products_use_the_best_instructions_there_are(instruction_set: str):
 
 
 @pytest.mark.parametrize(("pa", "pb"), kernel_checks.PRECISIONS, ids=lambda bits: str(bits))
+@pytest.mark.gate_takes(8)
 def test_products_are_exact_up_to_the_last_term(instruction_set: str, pa: int, pb: int):
     kernel_checks.products_are_exact_up_to_the_last_term(dot_kernels(instruction_set), pa, pb)
 
 
+@pytest.mark.gate_takes(2)
 def test_operands_are_read_through_any_view(instruction_set: str):
     kernel_checks.operands_are_read_through_any_view(dot_kernels(instruction_set))
 

@@ -182,6 +182,7 @@ def _in_place(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.gate_takes(10)
 def test_operations_compute_what_pytorch_computes(name: str):
     function, *tensors = OPERATIONS[name]()
     program = captured(function, *tensors, precision=FIXED22).program

@@ -117,6 +117,7 @@ class CachedDecoder(nn.Module):
 
 
 @VARIANTS
+@pytest.mark.gate_takes(1)
 def test_decoding_token_by_token_gives_the_bits_of_the_whole_text(precision: Precision, outliers: bool):
     length = 6
     whole, parameters = logits_of(precision, length, outliers=outliers)

@@ -170,6 +170,7 @@ MODULES = {
 
 
 @pytest.mark.parametrize("name", MODULES)
+@pytest.mark.gate_takes(3)
 def test_stock_modules_and_their_gradients(name: str):
     torch.manual_seed(0)
     module, x = MODULES[name]()

@@ -36,6 +36,7 @@ def flat(lists) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.gate_takes(5)
 def test_three_steps_are_exact_and_follow_eager_pytorch(name: str):
     step, program = stepped(name)
     assert violations(program) == ()
@@ -80,6 +81,7 @@ def gradients_in_float64(step: RecipeStep, batch: list[Tensor], mode: Randomness
     ("precision", "bar"), [BARS[0], pytest.param(*BARS[1], marks=pytest.mark.long)], ids=["fixed14", "fixed22"]
 )
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.gate_takes(5)
 def test_gradients_meet_the_bar(name: str, precision: Precision, bar: float):
     step, _ = stepped(name)
     state = step.state(key=(7, 8))

@@ -78,6 +78,7 @@ def forbidden(*_: Any, **__: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.gate_takes(3)
 def test_the_program_and_its_lines_are_those_of_pytorchs_tracer(function: Any, monkeypatch: pytest.MonkeyPatch):
     with monkeypatch.context() as patched:
         patched.setattr(graph, "_make_graph", forbidden)

@@ -53,6 +53,7 @@ def test_every_operation_and_reduction_has_the_bits_of_stock_torch():
 @pytest.mark.parametrize("carrier", [Carrier.I8, Carrier.F16], ids=["i8", "f16"])
 @pytest.mark.parametrize("precisions", [(14, 14), (8, 8), (22, 15)], ids=str)
 @pytest.mark.parametrize("packed", [False, True], ids=["split", "packed"])
+@pytest.mark.gate_takes(4)
 def test_a_route_is_exact_at_its_last_term_and_in_chunks_past_it(
     carrier: Carrier, precisions: tuple[int, int], packed: bool
 ):

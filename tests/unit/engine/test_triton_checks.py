@@ -105,6 +105,7 @@ def test_a_product_with_its_operands_in_turned_places_is_right_and_checked(monke
 
 @pytest.mark.parametrize("most_splits", [0, 2], ids=["packed", "split"])
 @pytest.mark.parametrize("operand", [0, 1], ids="ab")
+@pytest.mark.gate_takes(2)
 def test_a_product_that_reads_one_wrong_element_stops_the_run_in_which_it_is_due(
     operand: int, most_splits: int, monkeypatch: pytest.MonkeyPatch
 ):

@@ -50,6 +50,7 @@ FUNCTIONS = ("exp", "log", "sigmoid", "tanh", "rsqrt", "erf", "gauss", "gelu_tan
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @given(x=st.one_of(st.floats(width=32), st.integers(0, 2**32 - 1).map(number)))
+@pytest.mark.gate_takes(4)
 def test_every_register_lies_in_its_range(name: str, x: float) -> None:
     program = scalar(lambda s, a: getattr(functions, name)(s, a), F32)
     types = infer_types(program.operands, program.instructions)

@@ -121,6 +121,7 @@ def test_rows_of_zeros_are_plus_zero_beside_rows_that_need_no_care():
 
 
 @pytest.mark.parametrize("e", [exponents.E_ZERO, -(2**31), LOW + 12, HIGH + 14, 128, 129, 130, 2**31 - 1], ids=str)
+@pytest.mark.gate_takes(3)
 def test_a_row_whose_exponent_was_replaced_has_the_bits_of_exact_integers(e: int):
     """Its elements are at the limit under a low one, so its totals are not 0, and 0 under a high one; NaN from 129."""
     for b_power in (-20, 65):
@@ -149,6 +150,7 @@ def test_places_are_joined_in_32_bits_up_to_the_last_term_that_they_hold(bits: i
 
 @pytest.mark.parametrize("rows", [16, 64], ids=str)
 @pytest.mark.parametrize("columns", [16, 64, 128], ids=str)
+@pytest.mark.gate_takes(2)
 def test_every_cut_has_the_same_bits(rows: int, columns: int):
     """More rows of blocks than are computed together, and as many parts as a block of so many columns has."""
     cut = Blocks(rows, columns, 32, 4, 2)

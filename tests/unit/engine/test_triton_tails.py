@@ -166,6 +166,7 @@ CUT, BY_ONE = RowBlocks(1, 4, (8, 16, 32)), RowBlocks(1, 1, (8, 32))
     ],
     ids=str,
 )
+@pytest.mark.gate_takes(1)
 def test_columns_up_to_the_diagonal_give_all_bits(cut: RowBlocks, is_added: bool):
     assert agrees(attention(is_added=is_added), inputs_of(), cut)
 

@@ -41,6 +41,7 @@ def one_connection(answer: bytes, asked: list[bytes] | None = None) -> Iterator[
 
 
 @pytest.mark.parametrize("answer", [SIZED, CHUNKED, EMPTY], ids=["sized", "chunked", "empty"])
+@pytest.mark.gate_takes(1)
 def test_a_connection_is_kept_for_the_next_request(answer: bytes) -> None:
     with one_connection(answer) as url, TimedSession(2.0) as session:
         body = b"" if answer is EMPTY else b"yes"

@@ -149,6 +149,7 @@ def executors(kind: str, count: int, wire: UpdateWire = UpdateWire.F32) -> tuple
 
 
 @pytest.mark.parametrize("wire", list(UpdateWire))
+@pytest.mark.gate_takes(3)
 def test_a_merge_takes_statistics_to_the_middle_and_no_step_on_them(wire: UpdateWire) -> None:
     start, momentum = lists_of(1, 100), [torch.zeros_like(t) for t in lists_of(0)]
     make = COMPUTE_UPDATE[wire]
