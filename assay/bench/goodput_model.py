@@ -129,7 +129,7 @@ class ModelStage:
     def commit(self, seat: Seat, round_: Round, base: Digest, units: int, update: Digest, now: int) -> None:
         """See RoundStage."""
         work = SeatWork(units, ZERO, (ZERO, ZERO, ZERO), update)
-        self._books.commitments.commit(self._people[seat], round_, seat + 1, base, work, now)
+        self._books.commitments.commit(self._people[seat], round_, seat, seat + 1, base, work, now)
 
     def hold(self, seat: Seat, round_: Round, held: frozenset[Seat], now: int) -> None:
         """See RoundStage."""
@@ -139,7 +139,8 @@ class ModelStage:
     def seal(self, seat: Seat, round_: Round, root: Digest, now: int) -> None:
         """See RoundStage."""
         who = self._people[seat]
-        seal = ids.seal_digest(round_, seat, state_digest((root, root)), SALT, who)
+        over = self._books.generations.over_of(round_ + 1, now)
+        seal = ids.seal_digest(round_, seat, state_digest((root, root)), over, SALT, who)
         self._books.generations.seal(who, round_, seat, seal, now)
 
     def open(self, seat: Seat, round_: Round, root: Digest, now: int) -> None:

@@ -93,9 +93,9 @@ def _claimed(bundle: Bundle, charter: RunCharter, originations: Sequence[Origina
         return _merged(bundle, charter, originations[0])
     _same("the inclusion", (origin.counted, origin.updates), ((), ()))
     committed = originations[0]
-    round_, tenure, named_base, decoded = committed.call.arguments
+    round_, seat, tenure, named_base, decoded = committed.call.arguments
     work = as_work(decoded)
-    _same("the round of the commitment", round_, bundle.ref.round)
+    _same("the round and the seat of the commitment", (round_, seat), (bundle.ref.round, bundle.ref.seat))
     _same("the base that it starts from", _base(bundle), bytes(named_base))
     if bundle.ref.kind is ClaimKind.ATTESTATION:
         return _attested(bundle, charter, tenure, work, originations[1])

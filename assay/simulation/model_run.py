@@ -111,7 +111,7 @@ class ModelRun:
         for number in tenures:
             tenure = self.books.tenures.existing(number)
             work = self.work(r, tenure.seat, number in invented)
-            commitments.commit(tenure.holder, r, number, state.base, work, self.now)
+            commitments.commit(tenure.holder, r, tenure.seat, number, state.base, work, self.now)
             self.works.setdefault(r, {})[tenure.seat] = work
         self._merge(r)
         if self.round == r:
@@ -142,9 +142,10 @@ class ModelRun:
         for seat, tenure in seats.items():
             commitments.hold(tenure.holder, round_, 0, [seat], group.acc, everything, self.now)
         self.at(commitments.hold_until(round_, 0) + 1)
+        over = generations.over_of(round_ + 1, self.now)
         lists, salt = (mark("parameters", round_), mark("momentum", round_)), mark("salt")
         for seat, tenure in seats.items():
-            seal = ids.seal_digest(round_, seat, state_digest(lists), salt, tenure.holder)
+            seal = ids.seal_digest(round_, seat, state_digest(lists), over, salt, tenure.holder)
             generations.seal(tenure.holder, round_, seat, seal, self.now)
         if not (sealed_until := generations.votes[round_ + 1].seal_until):
             return

@@ -104,6 +104,13 @@ interface ICommitments is IClaims {
     /// @param wanted state root of the round's base
     error BaseMismatch(bytes32 got, bytes32 wanted);
 
+    /// @notice The tenure has another seat than the one named.
+    /// @dev A reorganization can seat a tenure elsewhere, and the work of each seat starts from scalars of its own.
+    /// @custom:remedy Train again for the seat that the tenure has, or sit this round out.
+    /// @param got seat that the work was done for
+    /// @param wanted seat of the tenure
+    error SeatMismatch(uint32 got, uint32 wanted);
+
     /// @notice A commitment has fewer units than the least, or more than a round has.
     /// @dev One unit a round would hold a seat, and a full voice, for a fraction of the work.
     /// @custom:remedy Commit to a number of units within the limits, or to none.
@@ -251,8 +258,9 @@ interface ICommitments is IClaims {
     function openRound(uint64 parent, bytes32 base) external returns (uint64 round);
 
     /// @notice A tenure's only commitment of the round, until T0 + C + F.
+    /// @param seat of the tenure, for which the work was done
     /// @param base state root of the generation that the round starts from
-    function commit(uint64 round, uint32 tenure, bytes32 base, Work calldata work) external;
+    function commit(uint64 round, uint32 seat, uint32 tenure, bytes32 base, Work calldata work) external;
 
     /// @notice The caller's positions say which of the group's updates they hold, after the mask closed. Holding none is a
     /// word too.
@@ -312,6 +320,12 @@ interface ICommitments is IClaims {
     /// @notice Seats of the group whose update counts, for good, and the accumulator over all that it committed with weight.
     /// Reverts with MaskOpen before.
     function mergedOf(uint64 round, uint32 group) external view returns (uint64 counted, bytes32 acc);
+
+    /// @notice What a merge of the group's updates is over, for good (SealOver): the round's base, which of them count, and the
+    /// accumulator. Reverts with MaskOpen before.
+    /// @dev Whoever seals a root computes it from what it computed the root of. A node's answer, which may be of another
+    /// history, would bind the root to what it is not over.
+    function overOf(uint64 round, uint32 group) external view returns (bytes32);
 
     /// @notice Whether an account may speak at a node, and for whom: reverts unless it holds all positions named, what is to be
     /// merged there is known for good, and enough was committed.

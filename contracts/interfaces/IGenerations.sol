@@ -82,9 +82,10 @@ interface IGenerations is IClaims {
     /// @param position number of the seat, above 64 seats of the ticket
     error AlreadySealed(uint32 position);
 
-    /// @notice What is opened is not what was sealed.
-    /// @dev A root that need not be sealed could be copied from whoever opens first.
-    /// @custom:remedy Open with the root and the salt that were sealed.
+    /// @notice What is opened is not what was sealed, or the root is over something else by now.
+    /// @dev A root that need not be sealed could be copied from whoever opens first; and a reorganization can change what a
+    /// root is over, so that an honest one would be false.
+    /// @custom:remedy Open with the root and the salt that were sealed, or sit this node out.
     /// @param got digest of what was opened
     /// @param sealed_ digest that was sealed; zero: none
     error SealMismatch(bytes32 got, bytes32 sealed_);
@@ -226,10 +227,15 @@ interface IGenerations is IClaims {
     /// @notice The name of a backer's opening.
     function backerOf(bytes32 root, address who) external pure returns (bytes32);
 
-    /// @notice The digest that binds a position to a root.
+    /// @notice The digest that binds a position to a root and to what the root is over.
     /// @param at round, above 64 seats the node
     /// @param position number of the seat, above 64 seats of the ticket
-    function sealOf(uint64 at, uint32 position, bytes32 root, bytes32 salt, address who) external pure returns (bytes32);
+    /// @param over what the root is over, as whoever computed it knows: of updates ICommitments.overOf, of sums the base and,
+    /// for each group that counts, its number plus one, leading root and weight (SealOver)
+    function sealOf(uint64 at, uint32 position, bytes32 root, bytes32 over, bytes32 salt, address who)
+        external
+        pure
+        returns (bytes32);
 
     function statusOf(uint64 generation) external view returns (GenerationStatus);
     function generationOf(uint64 generation) external view returns (GenerationState memory);

@@ -14,7 +14,7 @@ interface ISeatPositions is IGenerations {
     /// @notice A position sealed its root of a generation.
     /// @param generation its number
     /// @param seat number of the seat, from 0
-    /// @param seal digest of seat, root, salt and caller
+    /// @param seal digest of seat, root, what it is over, salt and caller
     event RootSealed(uint64 indexed generation, uint32 indexed seat, bytes32 seal);
 
     /// @notice A position opened its root: it claims that the merge gives it.
@@ -28,7 +28,7 @@ interface ISeatPositions is IGenerations {
     );
 
     /// @notice A position binds itself to a root before anybody opens.
-    /// @param seal K(round, seat, root, salt, caller)
+    /// @param seal K(round, seat, root, over, salt, caller)
     function seal(uint64 round, uint32 seat, bytes32 seal) external;
 
     /// @notice A position says that it cannot compute the root, while it could seal one.

@@ -32,7 +32,7 @@ interface ITicketPositions is IGenerations {
     /// @param node generation, or partial sum of a group
     /// @param ticket its id
     /// @param positions that it holds there
-    /// @param seal digest of node, ticket, root, salt and caller; zero: it cannot compute the root
+    /// @param seal digest of node, ticket, root, what it is over, salt and caller; zero: it cannot compute the root
     event NodeSealed(uint64 indexed node, uint32 indexed ticket, uint64 positions, bytes32 seal);
 
     /// @notice A ticket opened its root: it claims that the merge gives it.
@@ -46,7 +46,7 @@ interface ITicketPositions is IGenerations {
     /// @notice Binds the positions of a ticket to a root before anybody opens, or says that it cannot compute one: a voice
     /// against every root, for which nobody waits.
     /// @param positions of the node's committee that the ticket holds, one bit each
-    /// @param seal K(node, ticket, root, salt, caller); zero says that the root cannot be computed
+    /// @param seal K(node, ticket, root, over, salt, caller); zero says that the root cannot be computed
     function seal(uint64 node, uint32 ticket, uint64 positions, bytes32 seal) external;
 
     /// @notice Opens what was sealed, after sealing is over. The opening that gives a generation's root more than half of

@@ -74,7 +74,7 @@ contract Commitments is Committees {
     }
 
     /// @inheritdoc ICommitments
-    function commit(uint64 round, uint32 tenure, bytes32 base, Work calldata work) external {
+    function commit(uint64 round, uint32 seat, uint32 tenure, bytes32 base, Work calldata work) external {
         uint48 until = commitUntil(round);
         if (block.timestamp > until) revert TooLate(block.timestamp, until);
         RoundState storage r = _rounds[round];
@@ -84,7 +84,9 @@ contract Commitments is Committees {
         if (work.units < _minUnits || work.units > _maxUnits) {
             revert UnitsOutOfRange(work.units, _minUnits, _maxUnits);
         }
-        (uint32 seat, bool weighs) = _tenures.charge(tenure, round, msg.sender);
+        (uint32 held, bool weighs) = _tenures.charge(tenure, round, msg.sender);
+        // Attack: a reorganization in which the tenure has another seat; its work starts from other scalars.
+        if (seat != held) revert SeatMismatch(seat, held);
         (uint32 group, uint64 bit) = _place(seat);
         GroupState storage g = _groups[round][group];
         if (g.committed & bit != 0) revert AlreadyCommitted(round, seat);

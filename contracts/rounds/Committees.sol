@@ -7,6 +7,7 @@ import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 import {Lanes} from "../libraries/Lanes.sol";
+import {SealOver} from "../libraries/SealOver.sol";
 import {RoundClock} from "./RoundClock.sol";
 
 /// @title Committees: who sits in the committee of a node, and which updates a group's committee holds
@@ -86,6 +87,14 @@ abstract contract Committees is RoundClock {
         // Attack: updates that begin or cease to count while roots are computed; no root would have its votes.
         if (!closed) revert MaskOpen(round);
         acc = _groups[round][group].acc;
+    }
+
+    /// @inheritdoc ICommitments
+    /// @dev Nothing of it changes once it is known: no word goes through after the last second to hold, no commitment has
+    /// weight after the mask closed, and the base had its majority before the round.
+    function overOf(uint64 round, uint32 group) external view returns (bytes32) {
+        (uint64 counted, bytes32 acc) = mergedOf(round, group);
+        return SealOver.updates(_rounds[round].base, counted, acc);
     }
 
     /// @inheritdoc ICommitments

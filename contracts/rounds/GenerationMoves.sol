@@ -119,7 +119,7 @@ abstract contract GenerationMoves is MergeClaims {
 
     /// @dev Is all final that the node was merged from?
     function _followsFinal(uint64 node) internal view virtual returns (bool) {
-        return statusOf(_commitments.parentOf(node - 1)) == GenerationStatus.FINAL;
+        return statusOf(_parentOf(node - 1)) == GenerationStatus.FINAL;
     }
 
     function _onFinal(uint64 node) internal virtual;
@@ -149,7 +149,7 @@ abstract contract GenerationMoves is MergeClaims {
 
     /// @dev Cuts what the round under way cannot finish.
     function _giveUp(uint64 round) private {
-        uint64 parent = _commitments.parentOf(round);
+        uint64 parent = _parentOf(round);
         if (block.timestamp > _commitments.commitUntil(round) && _commitments.isUnderHalf(round)) {
             // Attack: a majority of hidden or false roots that nobody can or will train from. Half of the seats away in the last
             // round would take the one before with it, and no round could make good for that.

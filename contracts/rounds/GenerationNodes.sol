@@ -67,8 +67,12 @@ abstract contract GenerationNodes is Segments {
     }
 
     /// @inheritdoc IGenerations
-    function sealOf(uint64 at, uint32 position, bytes32 root, bytes32 salt, address who) public pure returns (bytes32) {
-        return keccak256(abi.encode(at, position, root, salt, who));
+    function sealOf(uint64 at, uint32 position, bytes32 root, bytes32 over, bytes32 salt, address who)
+        public
+        pure
+        returns (bytes32)
+    {
+        return keccak256(abi.encode(at, position, root, over, salt, who));
     }
 
     /// @inheritdoc IGenerations
@@ -132,6 +136,11 @@ abstract contract GenerationNodes is Segments {
     function _onGameClosed(uint32 opener, bool convicted) internal virtual returns (bool first);
 
     // ------------------------------------------------------------------------------------------------ inside
+
+    /// @dev The code of one question for all who ask from which generation a round starts.
+    function _parentOf(uint64 round) internal view returns (uint64) {
+        return _commitments.parentOf(round);
+    }
 
     /// @dev The root that leads at a node.
     function _leading(uint64 node) internal view returns (Node storage) {

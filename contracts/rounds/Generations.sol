@@ -43,7 +43,8 @@ contract Generations is GenerationMoves, ISeatPositions {
         // Attack: roots that are copied from whoever opens first, and so stand for nobody's work.
         _mustBeAfter(_sealUntil(round));
         bytes32 root = StateRoots.state2(parameters, momentum);
-        bytes32 digest = sealOf(round, seat, root, salt, msg.sender);
+        // Attack: a reorganization that changes which updates count, and an honest root that is opened over others.
+        bytes32 digest = sealOf(round, seat, root, _commitments.overOf(round, 0), salt, msg.sender);
         if (digest != _seals[generation][seat]) revert SealMismatch(digest, _seals[generation][seat]);
         (uint32 tenure, uint256 voices, uint256 all,) = _commitments.speakerOf(generation, seat, 0, msg.sender);
         Node storage node = _putOpening(generation, seat, tenure, root, voices);
@@ -55,7 +56,7 @@ contract Generations is GenerationMoves, ISeatPositions {
     /// @inheritdoc ISeatPositions
     function prepare(uint64 round, Entry[] calldata entries) external {
         (uint64 counted, bytes32[] memory updates) = _countedUpdates(round, 0, _seats, entries);
-        Node storage base = _leading(_commitments.parentOf(round));
+        Node storage base = _leading(_parentOf(round));
         _putInput(round + 1, MergeInput.root(base.parameters, base.momentum, updates, counted));
     }
 

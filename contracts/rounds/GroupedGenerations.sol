@@ -9,6 +9,7 @@ import {GroupsState, ITicketPositions} from "../interfaces/ITicketPositions.sol"
 import {ITickets} from "../interfaces/ITickets.sol";
 import {Lanes} from "../libraries/Lanes.sol";
 import {MergeInput} from "../libraries/MergeInput.sol";
+import {SealOver} from "../libraries/SealOver.sol";
 import {StateRoots} from "../libraries/StateRoots.sol";
 import {GenerationMoves} from "./GenerationMoves.sol";
 import {GenerationNodes} from "./GenerationNodes.sol";
@@ -64,7 +65,8 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         bytes32 root = isGroup ? StateRoots.state1(first) : StateRoots.state2(first, second);
         bytes32 kept = _seals[node][ticket];
         uint256 voices = uint8(uint256(kept));
-        bytes32 digest = _withVoices(sealOf(node, ticket, root, salt, msg.sender), voices);
+        // Attack: a reorganization that changes what counts, and an honest root that is opened over something else.
+        bytes32 digest = _withVoices(sealOf(node, ticket, root, _overOf(node, isGroup), salt, msg.sender), voices);
         if (voices == 0 || digest != kept) revert SealMismatch(digest, kept);
         // Attack: drain the stake after the seal, half of it into one's own pocket, and lie for what is left.
         if (!_ask(_tickets.canAnswer, ticket)) revert ICommitments.NotThePosition(ticket, msg.sender);
@@ -97,7 +99,7 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
             uint64 node = (group + 1) << 32 | (round + 1);
             (sums[group], weights[group]) = (_leading(node).parameters, _votes[node].weight);
         }
-        Node storage base = _leading(_commitments.parentOf(round));
+        Node storage base = _leading(_parentOf(round));
         _putInput(round + 1, MergeInput.weighed(base.parameters, base.momentum, sums, weights));
     }
 
@@ -211,6 +213,23 @@ contract GroupedGenerations is GenerationMoves, ITicketPositions {
         // third that cannot compute it is enough against it, and silence counts for neither.
         bool counts = votes.root != 0 && 3 * uint256(_leading(node).state.votes) >= 2 * spoke;
         groups.counted = counts ? groups.counted | bit : groups.counted & ~bit;
+    }
+
+    /// @dev What roots of a node are over. Nothing of it changes while one can be sealed or opened: of a group since its
+    /// mask is closed, which comes before the first seal. Of the whole since no group seals or opens any more, which comes
+    /// before the first seal too; the leading root and the weight of a group that counts were written at openings and seals.
+    function _overOf(uint64 node, bool isGroup) private view returns (bytes32 over) {
+        uint64 round = _roundOf(node);
+        if (isGroup) return _commitments.overOf(round, uint32(node >> 32) - 1);
+        over = _votes[_parentOf(round)].root;
+        uint64 counted = _groups[node].counted;
+        unchecked {
+            for (uint64 group = 1; counted != 0; (++group, counted >>= 1)) {
+                if (counted & 1 == 0) continue;
+                Votes storage votes = _votes[group << 32 | node];
+                over = SealOver.withSum(over, group, votes.root, votes.weight);
+            }
+        }
     }
 
     function _sealUntil(uint64 node) private view returns (uint48) {

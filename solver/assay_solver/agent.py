@@ -19,6 +19,7 @@ from assay_ledger.agents.node_merges import NodeMerges, seal_salt
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.index.computing import Computation, RecheckMismatch
 from assay_ledger.index.games import Game
+from assay_ledger.rounds.nodes import over_of
 from assay_ledger.rounds.told_generations import node_of
 from assay_ledger.rounds.view import BaseLists, RunView
 from assay_solver import strategy
@@ -116,7 +117,7 @@ class Solver(Worker):
     def do_compute_merge(self, action: ComputeMerge, view: RunView) -> None:
         """Computes the merge, keeps its lists, and notes its root."""
         lists = self.run_merge(action.round, self._merge_job(action.round, view))
-        self._keep_merge((action.round, view.round_of(action.round).base, action.counted), lists)
+        self._keep_merge(_merge_key(action.round, view), lists)
 
     def _keep_merge(self, key: MergeKey, lists: ListBytes) -> None:
         self.recorder.merge(key, *self.archive.keep_base(lists))
@@ -130,14 +131,16 @@ class Solver(Worker):
         with self.objects.own_copies_first():
             return self.archive.merge_job(view, round_, base)
 
-    def _merged(self, round_: Round, view: RunView) -> tuple[frozenset[Seat], BaseLists]:
-        counted, base = view.counted(round_)[0], view.round_of(round_).base
-        return counted, self.recorder.merges[round_, base, counted]
+    def _merged(self, round_: Round, view: RunView) -> tuple[MergeKey, BaseLists]:
+        key = _merge_key(round_, view)
+        return key, self.recorder.merges[key]
 
     def do_seal_root(self, action: SealRoot, view: RunView) -> None:
-        """Binds itself to its root; the salt follows from its key, so that no crash can lose it."""
-        root = self._merged(action.round, view)[1].root
-        seal = seal_digest(action.round, action.seat, root, self._salt(action.round, root), self.me)
+        """Binds itself to its root, and to what that is over; the salt follows from its key, so that no crash can lose
+        it."""
+        (_, over), lists = self._merged(action.round, view)
+        salt = self._salt(action.round, lists.root)
+        seal = seal_digest(action.round, action.seat, lists.root, over, salt, self.me)
         self.send(self.target.generations.seal(action.round, action.seat, seal))
 
     def do_abstain(self, action: Abstain, view: RunView) -> None:
@@ -146,14 +149,13 @@ class Solver(Worker):
 
     def do_open_root(self, action: OpenRoot, view: RunView) -> None:
         """Opens its root: from here on its lock stands behind it. Raises RecheckMismatch."""
-        counted, lists = self._merged(action.round, view)
+        key, lists = self._merged(action.round, view)
         others = {opening.root for opening in view.openings(action.round + 1)}
         if others - {lists.root}:
             self.confirm(action.round, view)
         salt = self._salt(action.round, lists.root)
         call = self.target.generations.open(action.round, action.seat, lists.parameters, lists.momentum, salt)
-        manifest = self.recorder.manifests[action.round, view.round_of(action.round).base, counted]
-        self.send(call, tail=manifest)
+        self.send(call, tail=self.recorder.manifests[key])
 
     def _salt(self, round_: Round, root: Digest) -> Digest:
         return seal_salt(bytes(self.keys.local.key), round_, root)
@@ -164,8 +166,7 @@ class Solver(Worker):
         Where the two differ a third calculation decides, so that what this machine got wrong once it does not hold
         against everybody else's root.
         """
-        counted, lists = self._merged(round_, view)
-        key = round_, view.round_of(round_).base, counted
+        key, lists = self._merged(round_, view)
         if key in self.recorder.confirmed:
             return
         job = self._merge_job(round_, view)
@@ -253,6 +254,10 @@ class Solver(Worker):
     def update_trace(self, round_: Round, job: Computation) -> Trace:
         """The run behind the update of a round, as it was claimed."""
         return self.compute.trace(job.program, job.lists, job.steps)
+
+
+def _merge_key(round_: Round, view: RunView) -> MergeKey:
+    return round_, over_of(view, round_ + 1)
 
 
 def _by_round(seats: Iterable[tuple[Round, Seat]]) -> dict[Round, frozenset[Seat]]:

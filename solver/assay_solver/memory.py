@@ -1,7 +1,7 @@
 """What a solver must not forget, on disk before anything relies on it.
 
 The update of finished work, by (round, base): a commitment is made once, and to what was trained from its base. Merges
-that were computed, by (round, base, seats that count). Salts of seals need no disk: they follow from the account's key.
+that were computed, by (round, what they are over). Salts of seals need no disk: they follow from the account's key.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.journal import Entry, Journal
 from assay_ledger.rounds.view import BaseLists
 
-MergeKey = tuple[Round, Digest, frozenset[Seat]]
-"""Round, base, and seats whose updates count."""
+MergeKey = tuple[Round, Digest]
+"""Round, and what its merge is over: the base, which updates count, and all that were committed with weight.
+
+Attack: a reorganization that puts another update under the same seat; the root over the old one would be sealed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class SolverRecorder:
         """Merges that a second calculation by other kernels confirmed."""
         for entry in journal.entries("finished"):
             self._read_finished(entry)
-        for entry in journal.entries("merged"):
+        for entry in journal.entries("merge"):
             self._read_merged(entry)
 
     def finish(self, round_: Round, base: Digest, done: FinishedWork) -> None:
@@ -60,9 +63,9 @@ class SolverRecorder:
 
     def merge(self, key: MergeKey, lists: BaseLists, manifest: Digest) -> None:
         """A merge was computed."""
-        round_, base, counted = key
+        round_, over = key
         made = {"parameters": lists.parameters, "momentum": lists.momentum, "manifest": manifest}
-        self.journal.note("merged", round=round_, base=base, counted=sorted(counted), **made)
+        self.journal.note("merge", round=round_, over=over, **made)
         self.merges[key], self.manifests[key] = lists, manifest
 
     def _read_finished(self, e: Entry) -> None:
@@ -72,7 +75,7 @@ class SolverRecorder:
         self.finished[Round(e["round"]), _digest(e["base"])] = done
 
     def _read_merged(self, e: Entry) -> None:
-        key = Round(e["round"]), _digest(e["base"]), frozenset(map(Seat, e["counted"]))
+        key = Round(e["round"]), _digest(e["over"])
         self.merges[key] = BaseLists(_digest(e["parameters"]), _digest(e["momentum"]))
         self.manifests[key] = _digest(e["manifest"])
 

@@ -48,7 +48,7 @@ class OwnRounds:
     lead: int
     """How long before a window ends its last word goes out, in seconds."""
     leaving: bool = False
-    units: Mapping[tuple[Round, Digest], int] = field(default_factory=dict)
+    units: Mapping[tuple[Round, Seat, Digest], int] = field(default_factory=dict)
     finished: Mapping[tuple[Round, Digest], FinishedWork] = field(default_factory=dict)
     merges: Mapping[MergeKey, BaseLists] = field(default_factory=dict)
     held: Mapping[Round, frozenset[Seat]] = field(default_factory=dict)
@@ -144,7 +144,7 @@ def seen(view: RunView, round_: Round) -> MergeSeen:
 def known(view: RunView, own: OwnRounds, round_: Round) -> MergeKnown:
     """What this solver has of a round's merge."""
     counted = view.counted(round_)[0]
-    lists = own.merges.get((round_, view.round_of(round_).base, counted))
+    lists = own.merges.get((round_, nodes.over_of(view, round_ + 1)))
     held, lost = own.held.get(round_, frozenset()), own.lost.get(round_, frozenset())
     return MergeKnown(held, lost, None if lists is None else counted, None if lists is None else lists.root)
 
@@ -218,7 +218,7 @@ def _work_in(view: RunView, own: OwnRounds, round_: Round) -> Iterator[Choice]:
     window = RoundWindow(
         state.t0 + rules.commit, rules.grace, state.mask_at, view.commit_until(round_), rules.min_units, rules.max_units
     )
-    units = own.units.get((round_, state.base), 0)
+    units = own.units.get((round_, seat, state.base), 0)
     match pacing(window, own.pace, units, view.now):
         case Pacing.TRAIN if round_ == view.round or _has_time_behind(view, own):
             yield TrainUnit(round_, seat, state.base, units)
@@ -268,9 +268,8 @@ def _computed(view: RunView, own: OwnRounds) -> Iterator[tuple[Node, Digest]]:
         return
     newest = -1 if view.round is None else view.round
     for round_ in (r for r in map(Round, range(newest + 1)) if nodes.is_open(view, r + 1)):
-        counted, is_closed = view.counted(round_)
-        lists = own.merges.get((round_, view.round_of(round_).base, counted))
-        if lists is not None and is_closed:
+        lists = own.merges.get((round_, nodes.over_of(view, round_ + 1)))
+        if lists is not None and view.counted(round_)[1]:
             yield round_ + 1, lists.root
 
 

@@ -67,7 +67,7 @@ class Worker(Agent):
         self._room = room
         self._served: set[int] = set()
         self._folder = data_dir / "rounds"
-        self._runs: dict[tuple[Round, Digest], LongRun] = {}
+        self._runs: dict[tuple[Round, Seat, Digest], LongRun] = {}
         self._updates = UpdatesAsked(self.archive, self.objects)
         self.on_commit: Callable[[Round, Seat, Tensors], None] = lambda _round, _seat, _tensors: None
         """Is told what the work of a round ended with, once it is committed."""
@@ -145,9 +145,9 @@ class Worker(Agent):
             self._pace = OwnPace(pace.unit, self._clock() - began, pace.inclusion)
         done, tenure = self.recorder.finished[key], view.tenure_in(action.round)
         assert tenure is not None
-        call = self.target.commitments.commit(action.round, tenure[0], action.base, done.work)
+        call = self.target.commitments.commit(action.round, done.seat, tenure[0], action.base, done.work)
         self.send(call, tail=done.manifest)
-        if (run := self._runs.get(key)) is not None:
+        if (run := self._runs.get((action.round, action.seat, action.base))) is not None:
             tell(self.on_commit, action.round, action.seat, run.lists[TrainingList.PARAMETERS])
 
     def _finish(self, action: CommitWork, view: RunView) -> FinishedWork:
@@ -164,7 +164,8 @@ class Worker(Agent):
         return FinishedWork(action.seat, work, manifest)
 
     def _run_of(self, round_: Round, seat: Seat, base: Digest, view: RunView) -> LongRun:
-        key = round_, base
+        # Attack: a reorganization in which the same tenure has another seat, whose work starts from other scalars.
+        key = round_, seat, base
         if key not in self._runs:
             start = self._start(round_, seat, view)
             run = LongRun(

@@ -137,9 +137,12 @@ function work(w, is) {
     (acc, update, seat) => keccak(acc, word(seat), update, word(w.units + seat)), Buffer.alloc(32),
   ), w.accumulator);
   is("marks", () => keccak(...list(w.marked)), w.marks_of);
-  is("seal", () => keccak(
-    word(w.round), word(w.seat), ...list(w.marked).slice(0, 2), address(w.who),
-  ), w.seal);
+  const [root, salt, base] = list(w.marked);
+  is("over updates", () => named("assay.over", base, word(w.counted), unhex(w.accumulator)), w.over);
+  is("over sums", () => w.sums.reduce(
+    (over, [group, sum, weight]) => keccak(over, word(group + 1), unhex(sum), word(weight)), base,
+  ), w.over_sums);
+  is("seal", () => keccak(word(w.round), word(w.seat), root, unhex(w.over), salt, address(w.who)), w.seal);
 }
 
 /** AT-1, AT-3, WT-11: names, and the state of a witnessed claim. */

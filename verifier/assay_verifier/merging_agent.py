@@ -92,11 +92,11 @@ class MergingAgent(ReplayingAgent):
             raise
 
     def do_seal_node(self, action: SealNodeRoot, view: RunView) -> None:
-        """Binds a ticket to its root, or says that there is none; the salt follows from its key."""
+        """Binds a ticket to its root and what that is over, or says that there is none; its key gives the salt."""
         seal = Digest(bytes(32))
         if not action.is_empty:
-            root = self._result(view, action.node).root
-            seal = ids.seal_digest(action.node, action.ticket, root, self._salt(action.node, root), self.me)
+            root, over = self._result(view, action.node).root, nodes.over_of(view, action.node)
+            seal = ids.seal_digest(action.node, action.ticket, root, over, self._salt(action.node, root), self.me)
         positions = sum(1 << j for j in nodes.tickets_at(view, action.node)[action.ticket])
         self.send(self.target.grouped.seal(action.node, action.ticket, positions, seal))
 

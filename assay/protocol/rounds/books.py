@@ -148,6 +148,9 @@ class CommitmentBook(Protocol):
     def counted_of(self, round_: Round, group: int, now: int) -> tuple[frozenset[int], bool]:
         """Places of the group whose update counts, and whether that is final."""
 
+    def over_of(self, round_: Round, group: int, now: int) -> Digest:
+        """What a merge of the group's updates is over, as things stand. Raises RoundNotOpen."""
+
     def presence_of(self, round_: Round, seat: Seat, now: int) -> Presence:
         """Raises RoundNotOpen."""
 

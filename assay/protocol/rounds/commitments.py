@@ -40,9 +40,11 @@ class Commitments(Committees):
         self.rounds.append(RoundState(now, closes, self.books.tenures.seated_at(round_), parent, base))
         return round_
 
-    def commit(self, who: Address, round_: Round, tenure: int, base: Digest, work: SeatWork, now: int) -> Seat:
+    def commit(
+        self, who: Address, round_: Round, seat: Seat, tenure: int, base: Digest, work: SeatWork, now: int
+    ) -> None:
         """Raises RoundNotOpen, TooLate, BaseMismatch, UnitsOutOfRange, TenureNotFound, NotTheHolder, NotInTenure,
-        AlreadyCommitted."""
+        SeatMismatch, AlreadyCommitted."""
         state = self.round_of(round_)
         not_after(now, commit_until(self.terms, state))
         if base != state.base:
@@ -50,7 +52,8 @@ class Commitments(Committees):
         if not self.terms.min_units <= work.units <= self.terms.max_units:
             raise refuse("UnitsOutOfRange", units=work.units)
         holder = self.books.tenures.check_charge(tenure, round_, who)
-        seat = holder.seat
+        if seat != holder.seat:
+            raise refuse("SeatMismatch", got=seat, wanted=holder.seat)
         group, place = self.terms.place(seat)
         entry = self.groups.setdefault((round_, group), GroupState())
         if place in entry.committed:
@@ -64,7 +67,6 @@ class Commitments(Committees):
             entry.maskable[place] = made
             entry.acc = ids.accumulate(entry.acc, seat, work.update, work.units)
         close_mask(self.terms, state, now)
-        return seat
 
     def settle(self, round_: Round, seat: Seat) -> WorkStatus:
         """Payments only. Raises CommitmentNotFound, AlreadySettled, StillDisputed, ParentOpen."""

@@ -95,6 +95,16 @@ class Committees:
         least = -(-2 * len(words) // 3)
         return frozenset(place for place, count in votes.items() if count >= least), closed
 
+    def over_of(self, round_: Round, group: int, now: int) -> Digest:
+        """What a merge of the group's updates is over, as things stand. Raises RoundNotOpen.
+
+        Nothing of it changes once it is known which updates count, and before that nobody seals: no word goes through
+        after the last second to hold, no commitment has weight after the mask closed, and the base had its majority
+        before the round.
+        """
+        mask = sum(1 << place for place in self.counted_of(round_, group, now)[0])
+        return ids.over_updates(self.round_of(round_).base, mask, self.group_of(round_, group).acc)
+
     def speaker_of(
         self, node: Node, position: Seat | TicketId, positions: Iterable[int], who: Address, now: int
     ) -> tuple[int, int, int]:

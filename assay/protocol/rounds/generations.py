@@ -9,6 +9,7 @@ from assay.protocol.errors import not_after, not_before, refuse
 from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.books import RoundBooks
 from assay.protocol.rounds.generation_nodes import GenerationNodes
+from assay.protocol.rounds.ids import Node
 from assay.protocol.rounds.terms import ONE_LEVEL, UpdateEntry, Votes
 from assay.protocol.types import Address, Digest, Round, Seat
 
@@ -35,13 +36,17 @@ class Generations(GenerationNodes):
         self, who: Address, round_: Round, seat: Seat, parameters: Digest, momentum: Digest, salt: Digest, now: int
     ) -> Digest:
         """The root. Raises TooLate, GenerationCut, TooEarly, SealMismatch, AlreadySealed, and what `speaker_of`
-        raises."""
+        raises.
+
+        Attack: a reorganization that changes which updates count, and an honest root that is opened over others.
+        """
         node, party = round_ + 1, ids.seat_party(seat)
         not_after(now, self.books.commitments.merge_until(round_))
         self._check_uncut(node)
         not_before(now, self._seal_until(round_) + 1)
         root = ids.root_of(node, parameters, momentum)
-        if ids.seal_digest(round_, seat, root, salt, who) != self.votes.get(node, Votes()).seals.get(seat):
+        over = self.over_of(node, now)
+        if ids.seal_digest(round_, seat, root, over, salt, who) != self.votes.get(node, Votes()).seals.get(seat):
             raise refuse("SealMismatch", seat=seat)
         tenure, voices, of = self.books.commitments.speaker_of(node, seat, (), who, now)
         if (node, party) in self.openings:
@@ -49,6 +54,10 @@ class Generations(GenerationNodes):
         self._record(node, party, tenure, voices, (parameters, momentum), now)
         self._merge(node, root, of, now)
         return root
+
+    def over_of(self, node: Node, now: int) -> Digest:
+        """What roots of a generation are over, as things stand. Raises RoundNotOpen."""
+        return self.books.commitments.over_of(Round(node - 1), 0, now)
 
     # --- claims
 

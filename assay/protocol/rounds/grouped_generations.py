@@ -56,7 +56,8 @@ class GroupedGenerations(GenerationNodes):
         self._check_uncut(ids.generation_of(node))
         not_before(now, self._seal_until(node) + 1)
         root = ids.root_of(node, first, second)
-        if ids.seal_digest(node, ticket, root, salt, who) != votes.seals.get(ticket):
+        over = self.over_of(node, now)
+        if ids.seal_digest(node, ticket, root, over, salt, who) != votes.seals.get(ticket):
             raise refuse("SealMismatch", ticket=ticket)
         if not self.books.tickets.can_answer(ticket):
             raise refuse("NotThePosition", position=ticket, caller=who)
@@ -66,6 +67,20 @@ class GroupedGenerations(GenerationNodes):
         if not ids.is_group(node):
             self._merge(node, root, self.terms.top_positions, now)
         return root
+
+    def over_of(self, node: Node, now: int) -> Digest:
+        """What roots of a node are over, as things stand. Raises RoundNotOpen.
+
+        Nothing of it changes while a root can be sealed or opened: of a group since its mask is closed, of the whole
+        since no group seals or opens any more.
+        """
+        commitments, round_ = self.books.commitments, Round(ids.generation_of(node) - 1)
+        if ids.is_group(node):
+            return commitments.over_of(round_, ids.group_of(node), now)
+        counted = self.counted_groups(round_)
+        roots = [self.votes[ids.node_of(node, group)].root or ZERO for group in counted]
+        weights = [len(commitments.counted_of(round_, group, now)[0]) for group in counted]
+        return ids.over_sums(commitments.round_of(round_).base, zip(counted, roots, weights, strict=True))
 
     # --- claims
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -100,9 +100,25 @@ def backer_party(root: Digest, who: Address) -> Digest:
     return _id(["string", "bytes32", "address"], "assay.backer", root, who)
 
 
-def seal_digest(round_: Round | Node, position: Seat | TicketId, root: Digest, salt: Digest, who: Address) -> Digest:
-    """What binds a seat in a round, above 64 seats a ticket at a node, to a root before anybody opens."""
-    return _id(["uint64", "uint32", "bytes32", "bytes32", "address"], round_, position, root, salt, who)
+def seal_digest(
+    round_: Round | Node, position: Seat | TicketId, root: Digest, over: Digest, salt: Digest, who: Address
+) -> Digest:
+    """What binds a seat in a round, above 64 seats a ticket at a node, to a root, and to what that is `over`."""
+    types = ["uint64", "uint32", "bytes32", "bytes32", "bytes32", "address"]
+    return _id(types, round_, position, root, over, salt, who)
+
+
+def over_updates(base: Digest, counted: int, acc: Digest) -> Digest:
+    """What a merge of updates is over (SealOver.sol): which count, of all that were committed with weight."""
+    return _id(["string", "bytes32", "uint64", "bytes32"], "assay.over", base, counted, acc)
+
+
+def over_sums(base: Digest, sums: Iterable[tuple[int, Digest, int]]) -> Digest:
+    """What a merge of sums is over: group, leading root and weight of each that counts, by group."""
+    over = base
+    for group, root, weight in sums:
+        over = _id(["bytes32", "uint64", "bytes32", "uint256"], over, group + 1, root, weight)
+    return over
 
 
 def work_digest(round_: Round, seat: Seat, tenure: int, work: SeatWork) -> Digest:

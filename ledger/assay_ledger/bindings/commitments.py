@@ -169,7 +169,7 @@ class CommitmentsContract(Contract):
     )
 
     CALLS = (
-        "commit(uint64,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))",
+        "commit(uint64,uint32,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))",
         "hold(uint64,uint32,uint64,bytes32,uint64)",
         "onClosed((uint8,uint64,uint32,uint32,address,bytes32),bool)",
         "onOpened((uint8,uint64,uint32,uint32,address,bytes32),address)",
@@ -191,10 +191,10 @@ class CommitmentsContract(Contract):
             ref,
         )
 
-    def commit(self, round: Round, tenure: int, base: Digest, work: SeatWork) -> Call:
+    def commit(self, round: Round, seat: Seat, tenure: int, base: Digest, work: SeatWork) -> Call:
         """A tenure's only commitment of the round, until T0 + C + F."""
         return self._call(
-            "commit(uint64,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))", round, tenure, base, work
+            "commit(uint64,uint32,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))", round, seat, tenure, base, work
         )
 
     def commit_until(self, round: Round) -> Query[int]:
@@ -298,6 +298,12 @@ class CommitmentsContract(Contract):
     def opened(self) -> Query[int]:
         """How many rounds were opened; the latest is one less."""
         return self._query("opened()", "(uint64)", lambda v: v[0])
+
+    def over_of(self, round: Round, group: int) -> Query[Digest]:
+        """What a merge of the group's updates is over, for good (SealOver): the round's base, which of them count, and
+        the accumulator.
+        """
+        return self._query("overOf(uint64,uint32)", "(bytes32)", lambda v: Digest(v[0]), round, group)
 
     def parent_of(self, round: Round) -> Query[int]:
         """Generation that the round starts from."""

@@ -245,15 +245,16 @@ class GroupedGenerationsContract(Contract):
         """
         return self._call("seal(uint64,uint32,uint64,bytes32)", node, ticket, positions, seal)
 
-    def seal_of(self, at: int, position: int, root: Digest, salt: Digest, who: Address) -> Query[Digest]:
-        """The digest that binds a position to a root."""
+    def seal_of(self, at: int, position: int, root: Digest, over: Digest, salt: Digest, who: Address) -> Query[Digest]:
+        """The digest that binds a position to a root and to what the root is over."""
         return self._query(
-            "sealOf(uint64,uint32,bytes32,bytes32,address)",
+            "sealOf(uint64,uint32,bytes32,bytes32,bytes32,address)",
             "(bytes32)",
             lambda v: Digest(v[0]),
             at,
             position,
             root,
+            over,
             salt,
             who,
         )

@@ -28,7 +28,7 @@ MAX_POSTERS: Final = 24
 """Senders whose word about one root is asked for; each of them has a lock behind it."""
 
 _CALLS: Final = (
-    "commit(uint64,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))",
+    "commit(uint64,uint32,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))",
     "open(uint64,uint32,bytes32,bytes32,bytes32)",
 )
 

@@ -129,6 +129,14 @@ def input_of(view: RunView, node: Node) -> Digest:
     return ids.weighed_input(base.parameters, base.momentum, sums, weights(view, round_))
 
 
+def over_of(view: RunView, node: Node) -> Digest:
+    """What a root is over that is computed from what is on chain now: its seal names it.
+
+    Never asked of a node: it may answer by another history than that of this view, from which the root was computed.
+    """
+    return view.books.generations.over_of(node, view.now)
+
+
 def update_roots(view: RunView, round_: Round, group: int = 0) -> list[Digest]:
     """The update of each place of a group; that of zeros where none counts."""
     rules, counted = view.rules, view.counted(round_, group)[0]

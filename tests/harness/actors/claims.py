@@ -124,7 +124,8 @@ class RoundClaims:
         )
         work = SeatWork(PACE.least, Digest(keccak(b"marks")), (ends[0], ends[1], ends[2]), Digest(keccak(b"update")))
         base = self.made.chain.ask(run.commitments.round_of(ROUND)).base
-        self.made.chain.send(mallory.account, run.commitments.commit(ROUND, self.tenure("mallory"), base, work))
+        seat, tenure = self.seat("mallory"), self.tenure("mallory")
+        self.made.chain.send(mallory.account, run.commitments.commit(ROUND, seat, tenure, base, work))
         self.made.chain.rpc("evm_mine")
         self.prepare("mallory", work)
 

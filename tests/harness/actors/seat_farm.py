@@ -109,7 +109,7 @@ class SeatFarm(Agent):
             (update,) = self.compute.run(job.program, job.lists, job.steps)
             first, second, third = run.ends
             work = SeatWork(run.units, marks_digest(run.marks), (first, second, third), self._published(update))
-            calls.append(self.target.commitments.commit(round_, number, base, work))
+            calls.append(self.target.commitments.commit(round_, tenure.seat, number, base, work))
         self._all(calls)
 
     def _published(self, update: Any) -> Digest:

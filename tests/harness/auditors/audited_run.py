@@ -35,6 +35,7 @@ from assay_ledger.deployment.deploy import deploy_arbiter, deploy_beacon
 from assay_ledger.deployment.places import create_address
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.index import RunIndex
+from assay_ledger.rounds.nodes import over_of
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, open_store
@@ -217,16 +218,16 @@ class AuditedRun:
         base = view.base(round_)
         for seat, account in enumerate(self.seats):
             work = change(Seat(seat), self.true_work(round_, Seat(seat)))
-            self.chain.send(account, self.run.commitments.commit(round_, seat + 1, base.root, work))
+            self.chain.send(account, self.run.commitments.commit(round_, Seat(seat), seat + 1, base.root, work))
         self.chain.rpc("evm_mine")
         acc = self.view.group(round_, 0).acc
         for seat, account in enumerate(self.seats):
             held = Wei((1 << len(self.seats)) - 1)
             self.chain.send(account, self.run.commitments.hold(round_, 0, 1 << seat, acc, held))
         self.chain.rpc("evm_mine")
-        salt = Digest(b"salt".ljust(32, b"\0"))
+        salt, over = Digest(b"salt".ljust(32, b"\0")), over_of(self.view, round_ + 1)
         for seat, account in enumerate(self.seats):
-            seal = seal_digest(round_, Seat(seat), base.root, salt, address_of(account))
+            seal = seal_digest(round_, Seat(seat), base.root, over, salt, address_of(account))
             self.chain.send(account, self.run.generations.seal(round_, Seat(seat), seal))
         self.chain.rpc("evm_mine")
         for seat, account in enumerate(self.seats):

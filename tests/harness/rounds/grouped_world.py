@@ -98,14 +98,17 @@ class GroupedWorld(RoundWorld):
         label: object,
         positions: Iterable[int] | None = None,
         who: Address | None = None,
+        over: Digest | None = None,
     ) -> str:
-        """A ticket binds its positions to a root."""
+        """A ticket binds its positions to a root, over what is on chain now if nothing else is named."""
         by, mine = who or self.owners[ticket], self._mine(node, ticket, positions)
-        seal = ids.seal_digest(node, ticket, self.lists_of(node, label)[2], mark((ticket, "salt")), by)
-        return self.do(
+        over = self.over_of(node) if over is None else over
+        seal = ids.seal_digest(node, ticket, self.lists_of(node, label)[2], over, mark((ticket, "salt")), by)
+        said = self.do(
             lambda: self.generations.seal(by, node, ticket, mine, seal, self.now),
             "Generations", "seal", node, ticket, bits(mine), seal, who=by,
         )  # fmt: skip
+        return self.note_sealed(node, said)
 
     def abstain_at(
         self, node: Node, ticket: TicketId, positions: Iterable[int] | None = None, who: Address | None = None

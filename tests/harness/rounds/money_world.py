@@ -119,12 +119,17 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         return people
 
     def commit(
-        self, who: Address, work: SeatWork | None = None, round_: Round | None = None, base: Digest | None = None
+        self,
+        who: Address,
+        work: SeatWork | None = None,
+        round_: Round | None = None,
+        base: Digest | None = None,
+        seat: Seat | None = None,
     ) -> str:
         """Commit to the round under way; the world keeps the work."""
         r = self.round if round_ is None else round_
         work = work or work_of((who, r))
-        said = super().commit(who, work, r, base)
+        said = super().commit(who, work, r, base, seat)
         if not said:
             self.works[r, self.seat(who)] = work
         return said

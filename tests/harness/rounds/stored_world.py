@@ -67,7 +67,12 @@ class StoredWorld(ToldMoneyWorld):
         super().__init__()
 
     def commit(
-        self, who: Address, work: SeatWork | None = None, round_: Round | None = None, base: Digest | None = None
+        self,
+        who: Address,
+        work: SeatWork | None = None,
+        round_: Round | None = None,
+        base: Digest | None = None,
+        seat: Seat | None = None,
     ) -> str:
         """See MoneyWorld: an update and marks that are published."""
         label = (who, self.round if round_ is None else round_)
@@ -75,7 +80,7 @@ class StoredWorld(ToldMoneyWorld):
             update = self.objects.put_list(UPDATE, (mark((label, "update"))[:12],))
             marks = self.objects.put_marks([mark((label, k)) for k in range(UNITS)])
         self._publishes(digests)
-        return super().commit(who, replace(work_of(label), update=update, marks=marks), round_, base)
+        return super().commit(who, replace(work_of(label), update=update, marks=marks), round_, base, seat)
 
     def open(self, who: Address, label: object, round_: Round | None = None) -> str:
         """See RoundWorld: everybody publishes the lists."""

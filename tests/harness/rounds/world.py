@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 from assay.protocol.digests import ZERO, state_digest
@@ -24,6 +25,11 @@ class RoundWorld(RoundCalls):
         self.people: list[Address] = []
         self.tenures: dict[Address, int] = {}
         self.games: list[tuple[Address, tuple[Any, ...]]] = []
+
+    @cached_property
+    def sealed_over(self) -> dict[Node, set[Digest]]:
+        """What roots of a node were over each time that one was sealed: the same to the end."""
+        return {}
 
     # --- people
 
@@ -82,17 +88,22 @@ class RoundWorld(RoundCalls):
         return Round(len(self.model.commitments.rounds) - 1)
 
     def commit(
-        self, who: Address, work: SeatWork | None = None, round_: Round | None = None, base: Digest | None = None
+        self,
+        who: Address,
+        work: SeatWork | None = None,
+        round_: Round | None = None,
+        base: Digest | None = None,
+        seat: Seat | None = None,
     ) -> str:
         """Commit to the round under way."""
         r = self.round if round_ is None else round_
-        tenure = self.tenures[who]
+        tenure, place = self.tenures[who], self.seat(who) if seat is None else seat
         work = work or work_of((who, r))
         if base is None:
             base = self.model.commitments.rounds[r].base if 0 <= r <= self.round else ZERO
         return self.do(
-            lambda: self.model.commitments.commit(who, r, tenure, base, work, self.now),
-            "Commitments", "commit", r, tenure, base, fields(work), who=who,
+            lambda: self.model.commitments.commit(who, r, place, tenure, base, work, self.now),
+            "Commitments", "commit", r, place, tenure, base, fields(work), who=who,
         )  # fmt: skip
 
     def hold(
@@ -119,15 +130,28 @@ class RoundWorld(RoundCalls):
         parameters, momentum = mark((label, "p")), mark((label, "m"))
         return parameters, momentum, state_digest((parameters, momentum))
 
-    def seal(self, who: Address, label: object, round_: Round | None = None) -> str:
-        """Bind oneself to a root."""
+    def seal(self, who: Address, label: object, round_: Round | None = None, over: Digest | None = None) -> str:
+        """Bind oneself to a root, over what is on chain now if nothing else is named."""
         r = self.round if round_ is None else round_
         seat = self.seat(who)
-        seal = ids.seal_digest(r, seat, self.root_of(label)[2], mark((who, "salt")), who)
-        return self.do(
+        over = self.over_of(r + 1) if over is None else over
+        seal = ids.seal_digest(r, seat, self.root_of(label)[2], over, mark((who, "salt")), who)
+        said = self.do(
             lambda: self.model.generations.seal(who, r, seat, seal, self.now),
             "Generations", "seal", r, seat, seal, who=who,
         )  # fmt: skip
+        return self.note_sealed(r + 1, said)
+
+    def note_sealed(self, node: Node, said: str) -> str:
+        """Keep what a root that was sealed now is over; what the contract said of it."""
+        if said == "":
+            self.sealed_over.setdefault(node, set()).add(self.over_of(node))
+        return said
+
+    def over_of(self, node: Node) -> Digest:
+        """What roots of a node are over; nothing of a round that was not opened."""
+        is_there = 1 <= ids.generation_of(node) <= len(self.model.commitments.rounds)
+        return self.model.generations.over_of(node, self.now) if is_there else ZERO
 
     def abstain(self, who: Address, round_: Round | None = None) -> str:
         """Say that one cannot compute the root."""
@@ -277,10 +301,14 @@ class RoundWorld(RoundCalls):
             for group in range(self.terms.groups):
                 counted, closed = self.model.commitments.counted_of(Round(r), group, self.now)
                 assert self.call("Commitments", "countedOf", r, group) == (bits(counted), closed)
+                if closed:
+                    over = self.model.commitments.over_of(Round(r), group, self.now)
+                    assert self.call("Commitments", "overOf", r, group) == over
             assert self.call("Generations", "statusOf", r + 1) == self.model.generations.status_of(r + 1)
             for seat in range(self.terms.seats):
                 seen = self.model.commitments.presence_of(Round(r), Seat(seat), self.now)
                 assert self.call("Commitments", "presenceOf", r, seat) == seen
+        assert all(over == {self.over_of(node)} for node, over in self.sealed_over.items())
         assert self.call("Generations", "newest") == self.model.generations.newest()
 
 

@@ -14,7 +14,7 @@ from tests.harness.contracts import snapshots
 
 SEATS, ROUNDS = 8, 4
 OWN_CALLS = (
-    "commit(uint64,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))",
+    "commit(uint64,uint32,uint32,bytes32,(uint32,bytes32,bytes32[3],bytes32))",
     "hold(uint64,uint32,uint64,bytes32,uint64)",
     "seal(uint64,uint32,bytes32)",
     "open(uint64,uint32,bytes32,bytes32,bytes32)",

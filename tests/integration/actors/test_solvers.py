@@ -198,7 +198,7 @@ def test_who_joins_late_starts_from_the_last_base_alone(stage: SharedChain, tmp_
     counted = [run.view.counted(Round(r))[0] for r in range(3)]
     assert counted[0] == seven and counted[2] == everybody
     assert [run.view.votes(g).root for g in range(4)] == replayed_bases(run, rounds=3, counted=counted)
-    assert min(round_ for round_, _, _ in late.recorder.merges) == next(r for r in range(3) if counted[r] == everybody)
+    assert min(round_ for round_, _ in late.recorder.merges) == next(r for r in range(3) if counted[r] == everybody)
 
 
 def test_a_solver_that_leaves_gives_up_its_seat_and_loses_nothing(stage: SharedChain, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def joined(run: RoundStageRun, name: str, round_: int) -> tuple[int, int]:
     late = run.solver(name, store=store)
     run.settle(until=lambda _: any(made.units for made in late._runs.values()))
     assert late._runs and not late.recorder.merges
-    return store.traffic.bytes_read, min(round_ for round_, _ in late._runs)
+    return store.traffic.bytes_read, min(round_ for round_, _, _ in late._runs)
 
 
 def test_a_joiner_reads_the_last_base_whatever_came_before_it(stage: SharedChain, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def made(stage: SharedChain, tmp_path: Path) -> Iterator[WholeRun]:
     ends = (Digest(keccak(b"p")), Digest(keccak(b"o")), Digest(keccak(b"s")))
     work = SeatWork(run.charter.training.max_units, Digest(keccak(b"marks")), ends, Digest(keccak(b"update")))
     base = chain.ask(run.commitments.round_of(Round(0))).base
-    chain.send(ada.account, run.commitments.commit(Round(0), tenure, base, work))
+    chain.send(ada.account, run.commitments.commit(Round(0), seat, tenure, base, work))
     chain.send(ada.account, run.commitments.prepare(ClaimKind.INTERVAL, Round(0), seat, work))
     assert seat == REF.seat
     yield made

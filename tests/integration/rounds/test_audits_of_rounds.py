@@ -84,7 +84,7 @@ def whole() -> WholeRound:
     made.do("RoundsBench", "begin")
     base = state_digest([ROUND_TERMS.parameters, ROUND_TERMS.momentum])
     for who in (0, 1):
-        made.do("Commitments", "commit", 0, who + 1, base, fields(work_of(who)), who=who)
+        made.do("Commitments", "commit", 0, who, who + 1, base, fields(work_of(who)), who=who)
     return made
 
 

@@ -50,7 +50,7 @@ class ContractStage(ModelStage):
     def commit(self, seat: Seat, round_: Round, base: Digest, units: int, update: Digest, now: int) -> None:
         super().commit(seat, round_, base, units, update, now)
         work = (units, ZERO, [ZERO, ZERO, ZERO], update)
-        self._call("Commitments", "commit", round_, seat + 1, base, work, seat=seat, now=now)
+        self._call("Commitments", "commit", round_, seat, seat + 1, base, work, seat=seat, now=now)
 
     def hold(self, seat: Seat, round_: Round, held: frozenset[Seat], now: int) -> None:
         acc = self._books.commitments.group_of(round_, 0).acc
@@ -59,7 +59,8 @@ class ContractStage(ModelStage):
 
     def seal(self, seat: Seat, round_: Round, root: Digest, now: int) -> None:
         super().seal(seat, round_, root, now)
-        seal = ids.seal_digest(round_, seat, state_digest((root, root)), SALT, self.holders[seat])
+        over = self._books.generations.over_of(round_ + 1, now)
+        seal = ids.seal_digest(round_, seat, state_digest((root, root)), over, SALT, self.holders[seat])
         self._call("Generations", "seal", round_, seat, seal, seat=seat, now=now)
 
     def open(self, seat: Seat, round_: Round, root: Digest, now: int) -> None:

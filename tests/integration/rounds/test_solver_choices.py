@@ -12,9 +12,10 @@ import pytest
 
 from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.terms import GenerationStatus
-from assay.protocol.types import Address, Round, Seat
+from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.agents import patience
 from assay_ledger.agents.round_actions import Choice
+from assay_ledger.rounds.nodes import over_of
 from assay_ledger.rounds.view import BaseLists, RunView
 from assay_solver import strategy
 from assay_solver.actions import (
@@ -59,7 +60,7 @@ def own_of(world: ToldWorld, view: RunView, is_ready: bool, leaving: bool) -> st
             finished[r, base] = FinishedWork(tenure[1].seat, work_of((view.me, r)), mark("manifest"))
         if is_ready:
             held[r] = frozenset(map(Seat, view.group(r, 0).maskable))
-            merges[r, base, view.counted(r)[0]] = BaseLists(parameters, momentum)
+            merges[r, over_of(view, r + 1)] = BaseLists(parameters, momentum)
     pace = OwnPace(0.0, 0.0, 0.0)
     return strategy.OwnRounds(pace, lead=0, leaving=leaving, finished=finished, merges=merges, held=held)
 
@@ -73,7 +74,8 @@ def chosen(world: ToldWorld, who: Address, is_ready: bool = True, leaving: bool 
 def label_of(world: ToldWorld, who: Address, round_: Round) -> str:
     """The root that somebody sealed: the true one, or another."""
     seat, seal = world.seat(who), view_of(world, who).votes(round_ + 1).seals
-    made = ids.seal_digest(round_, seat, world.root_of("root")[2], mark((who, "salt")), who)
+    over = world.over_of(round_ + 1)
+    made = ids.seal_digest(round_, seat, world.root_of("root")[2], over, mark((who, "salt")), who)
     return "root" if seal[seat] == made else "false"
 
 
@@ -82,14 +84,15 @@ def send(world: ToldWorld, who: Address, action: Choice) -> str:
     refusal: Callable[..., str] = super(ToldWorld, world).refusal
     salt = mark((who, "salt"))
     match action:
-        case CommitWork(r, _, base):
+        case CommitWork(r, seat, base):
             tenure, work = world.tenures[who], work_of((who, r))
-            return refusal("Commitments", "commit", r, tenure, base, fields(work), who=who)
+            return refusal("Commitments", "commit", r, seat, tenure, base, fields(work), who=who)
         case HoldUpdates(r, seat, held):
             acc, mask = world.told.books.commitments.group_of(r, 0).acc, sum(1 << s for s in held)
             return refusal("Commitments", "hold", r, 0, 1 << seat, acc, mask, who=who)
         case SealRoot(r, seat):
-            seal = ids.seal_digest(r, seat, world.root_of("root")[2], salt, who)
+            over = over_of(view_of(world, who), r + 1)
+            seal = ids.seal_digest(r, seat, world.root_of("root")[2], over, salt, who)
             return refusal("Generations", "seal", r, seat, seal, who=who)
         case OpenRoot(r, seat):
             parameters, momentum, _ = world.root_of(label_of(world, who, r))
@@ -148,6 +151,10 @@ class WatchedWorld(ToldWorld):
         """See RoundCalls."""
         super().at(now)
         self.watch()
+
+
+def base_of(view: RunView) -> Digest:
+    return view.round_of(Round(0)).base
 
 
 def all_held(chain: RoundChain) -> tuple[ToldWorld, list[Address]]:
@@ -242,8 +249,8 @@ def test_a_position_trains_for_an_older_round_only_what_keeps_nobody_waiting(
     older = TrainUnit(Round(0), world.seat(late), base, done)
 
     def chooses() -> list[Choice]:
-        view = view_of(world, late)
-        return list(strategy.candidates(view, strategy.OwnRounds(pace, lead=0, units={(Round(0), base): done}), []))
+        own = strategy.OwnRounds(pace, lead=0, units={(Round(0), older.seat, base): done})
+        return list(strategy.candidates(view_of(world, late), own, []))
 
     assert older in chooses()  # nothing of the newest round is its to say yet
     assert world.commit(late) == ""
@@ -261,9 +268,43 @@ def test_who_has_no_weight_in_the_newest_round_trains_for_an_older_one(chain: Ro
     assert world.commit(late) == ""
     view = view_of(world, late)
     base = world.told.books.commitments.rounds[0].base
-    units = {(Round(0), base): TERMS.min_units - 1}
+    units = {(Round(0), world.seat(late), base): TERMS.min_units - 1}
     found = strategy.candidates(view, strategy.OwnRounds(OwnPace(100.0, 5.0, 12.0), lead=0, units=units), [])
     assert TrainUnit(Round(0), world.seat(late), base, TERMS.min_units - 1) in list(found)
+    chain.evm.evm.revert(kept)
+
+
+def test_units_of_another_seat_count_for_nothing_after_a_reorganization(chain: RoundChain) -> None:
+    kept = chain.evm.evm.snapshot()
+    world = ToldWorld(chain)
+    who, *_ = world.begin(5)
+    view, seat = view_of(world, who), world.seat(who)
+    units = {(Round(0), Seat(seat + 1), base_of(view)): TERMS.min_units}
+    own = strategy.OwnRounds(OwnPace(1.0, 5.0, 12.0), lead=0, units=units)
+    assert TrainUnit(Round(0), seat, base_of(view), 0) in strategy.candidates(view, own, [])
+    chain.evm.evm.revert(kept)
+
+
+def test_a_root_over_an_update_that_a_reorganization_replaced_is_computed_anew(chain: RoundChain) -> None:
+    """Attack: the same seats count from the same base, and one of them has committed to something else."""
+    kept = chain.evm.evm.snapshot()
+    world, people = all_held(chain)
+    before = view_of(world, people[0])
+    own = own_of(world, before, is_ready=True, leaving=False)
+    assert SealRoot(Round(0), world.seat(people[0])) in strategy.candidates(before, own, [])
+    chain.evm.evm.revert(kept)
+    kept = chain.evm.evm.snapshot()
+    world = ToldWorld(chain)
+    *others, last = world.begin(5)
+    world.commit_all(others)
+    assert world.commit(last, work_of("something else")) == ""
+    world.hold_all([*others, last])
+    world.at(max(world.now, world.model.commitments.hold_until(world.round, 0)) + 1)
+    view = view_of(world, people[0])
+    assert view.counted(Round(0)) == before.counted(Round(0)) and base_of(view) == base_of(before)
+    found = list(strategy.candidates(view, own, []))
+    assert ComputeMerge(Round(0), view.counted(Round(0))[0]) in found
+    assert not any(isinstance(action, SealRoot) for action in found)
     chain.evm.evm.revert(kept)
 
 

@@ -191,6 +191,7 @@ def work_vector() -> dict[str, Any]:
     acc = Digest(bytes(32))
     for seat, update in enumerate(roots[:3]):
         acc = ids.accumulate(acc, Seat(seat), update, 40 + seat)
+    over = ids.over_updates(roots[2], 5, acc)
     return {
         "round": 7,
         "seat": 2,
@@ -204,7 +205,11 @@ def work_vector() -> dict[str, Any]:
         "accumulator": acc.hex(),
         "marked": _hex(roots),
         "marks_of": ids.marks_digest(roots).hex(),
-        "seal": ids.seal_digest(Round(7), Seat(2), roots[0], roots[1], CLAIMANT).hex(),
+        "seal": ids.seal_digest(Round(7), Seat(2), roots[0], over, roots[1], CLAIMANT).hex(),
+        "counted": 5,
+        "over": over.hex(),
+        "sums": [[0, roots[1].hex(), 3], [2, roots[3].hex(), 1]],
+        "over_sums": ids.over_sums(roots[2], [(0, roots[1], 3), (2, roots[3], 1)]).hex(),
         "who": CLAIMANT.hex(),
     }
 
