@@ -34,7 +34,8 @@ enum Presence {
     UNKNOWN, // the round still takes commitments, or words about who holds what
     PRESENT,
     MISSED, // no commitment
-    UNCOUNTED // fewer than two thirds of the positions that spoke hold its update
+    UNCOUNTED, // fewer than two thirds of the positions that spoke hold its update, and a third or more do: no absence
+    UNHELD // fewer than one third of the positions that spoke hold its update
 }
 
 /// @notice A round that was opened.

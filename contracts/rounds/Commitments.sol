@@ -16,6 +16,7 @@ import {GenerationStatus, IGenerations} from "../interfaces/IGenerations.sol";
 import {IAccusers, RunModules, RoundTerms} from "../interfaces/IRoundTerms.sol";
 import {IRunCharter} from "../interfaces/IRunCharter.sol";
 import {ClaimIds} from "../libraries/ClaimIds.sol";
+import {Lanes} from "../libraries/Lanes.sol";
 import {Scalars} from "../libraries/Scalars.sol";
 import {StateRoots} from "../libraries/StateRoots.sol";
 import {Committees} from "./Committees.sol";
@@ -209,7 +210,11 @@ contract Commitments is Committees {
         if (!closed) return Presence.UNKNOWN;
         // Late work is work; and a committee of which nobody spoke says nothing about anybody.
         bool unheard = g.maskable & bit == 0 || g.spoke == 0;
-        return unheard || counted & bit != 0 ? Presence.PRESENT : Presence.UNCOUNTED;
+        if (unheard || counted & bit != 0) return Presence.PRESENT;
+        // Attack: a third of the voices leaves out what everybody else holds, and those seats are put off. Fewer than a third hold
+        // it (3 h < s) only where liars are more than two thirds, or where nobody else does.
+        bool held = _heldBy(round, group, (Lanes.count(g.spoke) + 2) / 3) & bit != 0;
+        return held ? Presence.UNCOUNTED : Presence.UNHELD;
     }
 
     /// @inheritdoc ICommitments

@@ -70,9 +70,7 @@ abstract contract Committees is RoundClock {
         if (spoke == 0) return (0, closed);
         // Attack: one more than half of a committee completes an update that nobody else can fetch, or denies it to those
         // who hold it. Two thirds of those that spoke: silence counts for neither.
-        uint256 least = (2 * spoke + 2) / 3;
-        uint256[2] storage lanes = _lanes[round][group];
-        counted = uint64(Lanes.atLeast(lanes[0], least) | Lanes.atLeast(lanes[1], least) << 32);
+        counted = _heldBy(round, group, (2 * spoke + 2) / 3);
     }
 
     /// @inheritdoc ICommitments
@@ -177,6 +175,12 @@ abstract contract Committees is RoundClock {
     function _committeeOf(uint64 round, uint32 part) private pure returns (bytes32) {
         if (part == 0) return keccak256(abi.encode("assay.generation", round));
         return keccak256(abi.encode("assay.group", round, part - 1));
+    }
+
+    /// @dev Seats of the group whose update at least so many positions hold.
+    function _heldBy(uint64 round, uint32 group, uint256 least) internal view returns (uint64) {
+        uint256[2] storage lanes = _lanes[round][group];
+        return uint64(Lanes.atLeast(lanes[0], least) | Lanes.atLeast(lanes[1], least) << 32);
     }
 
     function _add(uint256[2] storage lanes, uint64 held, uint256 voices) private {

@@ -244,11 +244,16 @@ contract Tenures is ITenures {
         if (t.last > round + 1 || !_isNewestOver(t.seat, round)) return false;
         if (round < uint64(t.from) + 1) return false;
         (Presence last, Presence before) = (_presence(t, round), _presence(t, round - 1));
-        if (last == Presence.PRESENT || before == Presence.PRESENT) return false;
+        if (!_isAbsence(last) || !_isAbsence(before)) return false;
         bool missedBoth = last == Presence.MISSED && before == Presence.MISSED;
         // Attack: an outage that costs everybody the seat; and one that is staged to squat for ever.
         if (missedBoth && !_isWaived(round) && !_isWaived(round - 1)) return true;
-        return round >= uint64(t.from) + 2 && _presence(t, round - 2) != Presence.PRESENT;
+        return round >= uint64(t.from) + 2 && _isAbsence(_presence(t, round - 2));
+    }
+
+    /// @dev An update that a third or more hold, and fewer than two thirds, is none: who is right is not known.
+    function _isAbsence(Presence presence) private pure returns (bool) {
+        return presence == Presence.MISSED || presence == Presence.UNHELD;
     }
 
     function _presence(Tenure storage t, uint64 round) private view returns (Presence) {

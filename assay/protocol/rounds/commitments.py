@@ -156,8 +156,10 @@ class Commitments(Committees):
         counted, closed = self.counted_of(round_, group, now)
         if not closed:
             return Presence.UNKNOWN
-        unheard = place not in entry.maskable or not entry.words
-        return Presence.PRESENT if unheard or place in counted else Presence.UNCOUNTED
+        if place not in entry.maskable or not entry.words or place in counted:
+            return Presence.PRESENT
+        spoke, holders = self.holders_of(round_, group)
+        return Presence.UNHELD if 3 * holders[place] < spoke else Presence.UNCOUNTED
 
     def start_of(self, round_: Round, seat: Seat) -> tuple[Digest, Digest]:
         """The parameters' list root and the state root that a seat's work starts from."""

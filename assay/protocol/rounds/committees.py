@@ -88,12 +88,16 @@ class Committees:
     def counted_of(self, round_: Round, group: int, now: int) -> tuple[frozenset[int], bool]:
         """Places of the group whose update counts, at two thirds of the positions that spoke; whether that is final."""
         closed = now > self.round_of(round_).mask_at and now > self.hold_until(round_, group)
+        spoke, holders = self.holders_of(round_, group)
+        return frozenset(place for place, count in holders.items() if 3 * count >= 2 * spoke), closed
+
+    def holders_of(self, round_: Round, group: int) -> tuple[int, Counter[int]]:
+        """Positions that spoke, and how many of them hold the update of each place of the group."""
         words = self.group_of(round_, group).words
-        votes: Counter[int] = Counter()
+        holders: Counter[int] = Counter()
         for held, voices in Counter(words.values()).items():
-            votes.update(dict.fromkeys(held, voices))
-        least = -(-2 * len(words) // 3)
-        return frozenset(place for place, count in votes.items() if count >= least), closed
+            holders.update(dict.fromkeys(held, voices))
+        return len(words), holders
 
     def over_of(self, round_: Round, group: int, now: int) -> Digest:
         """What a merge of the group's updates is over, as things stand. Raises RoundNotOpen.

@@ -166,12 +166,12 @@ class Tenures:
         if tenure.last > round_ + 1 or not self._is_newest_over(tenure.seat, round_, now):
             return False
         seen = [self._presence(r, tenure.seat, now) for r in range(max(tenure.from_, round_ - 2), round_ + 1)]
-        if len(seen) < 2 or Presence.PRESENT in seen[-2:]:
+        if len(seen) < 2 or not all(presence.is_absence for presence in seen[-2:]):
             return False
         missed = all(p is Presence.MISSED for p in seen[-2:])
         if missed and not self._is_waived(round_) and not self._is_waived(round_ - 1):
             return True
-        return len(seen) == 3 and Presence.PRESENT not in seen
+        return len(seen) == 3 and all(presence.is_absence for presence in seen)
 
     def _presence(self, round_: int, seat: Seat, now: int) -> Presence:
         return self.books.commitments.presence_of(Round(round_), seat, now)

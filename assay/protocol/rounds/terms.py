@@ -92,6 +92,12 @@ class Presence(IntEnum):
     PRESENT = 1
     MISSED = 2
     UNCOUNTED = 3
+    UNHELD = 4
+
+    @property
+    def is_absence(self) -> bool:
+        """Whether it counts towards an eviction. Where a third or more hold an update, who is right is not known."""
+        return self in (Presence.MISSED, Presence.UNHELD)
 
 
 class WorkStatus(IntEnum):

@@ -37,7 +37,7 @@ def played(stage: SharedChain, folder: Path, cheat: str, rounds: int = 2) -> Rou
 @pytest.mark.parametrize(
     "cheat, counted, presence, units",
     [
-        ("hidden-update", OTHERS, Presence.UNCOUNTED, 3),
+        ("hidden-update", OTHERS, Presence.UNHELD, 3),
         ("absent", OTHERS, Presence.MISSED, None),
         pytest.param("late-commitment", OTHERS, Presence.PRESENT, 3, marks=pytest.mark.long),
         pytest.param("squatter", ALL, Presence.PRESENT, 2, marks=pytest.mark.long),
