@@ -20,7 +20,8 @@ contract Revenue is IRevenue, ReentrancyGuard {
     uint256 public constant STREAM = 4 weeks;
     uint256 public constant MIN_DEPOSIT = 1_000_000; // wei: what is smaller than the seconds of a stream
     /// @notice Wei of one token that are ever taken in: 2^120. With it no sum below can overflow, so that no deposit can stop a transfer of shares.
-    /// @dev Since an owner was last settled, its balance is at most the supply, so balance x growth <= MAX_TOTAL x SCALE + supply < 2^249.
+    /// @dev An owner's balance is at most the supply, so the sum of its balance x growth, from the first settlement to the last, is at most
+    /// MAX_TOTAL x SCALE = 2^248.
     uint256 public constant MAX_TOTAL = 1 << 120;
     uint256 private constant SCALE = 1 << 128;
 
@@ -43,7 +44,7 @@ contract Revenue is IRevenue, ReentrancyGuard {
     mapping(address token => mapping(uint256 week => uint256)) public bucketOf;
     mapping(address token => uint256) public depositedOf;
     mapping(address token => mapping(address owner => uint256)) private _paidPerShare;
-    mapping(address token => mapping(address owner => uint256)) private _owed;
+    mapping(address token => mapping(address owner => uint256)) private _owed; // in units of 1 / SCALE wei
 
     constructor(IRunCharter charter_) {
         RunModules memory modules = charter_.roundModules();
@@ -85,9 +86,10 @@ contract Revenue is IRevenue, ReentrancyGuard {
         if (msg.sender != owner && msg.sender != to) revert IVault.NotThePayee(owner, to, msg.sender);
         _book(token);
         _settle(token, owner);
-        amount = _owed[token][owner];
+        uint256 owed = _owed[token][owner];
+        amount = owed / SCALE;
         if (amount == 0) revert NothingToClaim(token, owner);
-        _owed[token][owner] = 0;
+        _owed[token][owner] = owed % SCALE;
         // Attack: a thief of the owner's key takes what its shares have earned.
         IERC20(token).safeTransfer(to, amount);
         emit Claimed(token, owner, to, amount);
@@ -110,7 +112,7 @@ contract Revenue is IRevenue, ReentrancyGuard {
     function claimable(address token, address owner) external view returns (uint256) {
         Stream memory s = _advanced(token);
         uint256 grown = s.perShare - _paidPerShare[token][owner];
-        return _owed[token][owner] + _shares.balanceOf(owner) * grown / SCALE;
+        return (_owed[token][owner] + _shares.balanceOf(owner) * grown) / SCALE;
     }
 
     /// @notice The revenue tokens of the run.
@@ -141,7 +143,8 @@ contract Revenue is IRevenue, ReentrancyGuard {
         uint256 grown = perShare - _paidPerShare[token][owner];
         if (grown == 0) return;
         _paidPerShare[token][owner] = perShare;
-        _owed[token][owner] += _shares.balanceOf(owner) * grown / SCALE;
+        // Attack: whole wei here, and whoever transfers no share to a holder every few seconds has all it earns rounded away.
+        _owed[token][owner] += _shares.balanceOf(owner) * grown;
     }
 
     /// @dev The books at this moment. Between two bookings there is at most one bucket after `updated`, so at most five live ones: a bounded loop.

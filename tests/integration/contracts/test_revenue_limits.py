@@ -62,3 +62,15 @@ def test_as_much_as_may_be_parked_streams_anew(shares: RunWorld) -> None:
     begins = deposit(world, MAX_TOTAL)
     mint(world, 1, MAX_SUPPLY, at=begins + STREAM)
     assert claim(world, 1, at=begins + STREAM + WEEK + STREAM) in (MAX_TOTAL - 1, MAX_TOTAL)
+
+
+@pytest.mark.parametrize("held", [1, MAX_SUPPLY])
+def test_all_that_a_run_ever_takes_fits_into_what_one_owner_is_owed(shares: RunWorld, held: int) -> None:
+    """It is kept in 2^-128 of a wei until it is claimed, however often its owner is settled."""
+    world = shares
+    mint(world, 1, held)
+    begins = deposit(world, MAX_TOTAL)
+    for part in range(1, 8):
+        world.send(world.people[2], "shares", "transfer", world.people[1], 0, at=begins + part * STREAM // 8)
+    claimable = world.call("revenue", "claimable", world.addresses["token"], world.people[1])
+    assert claim(world, 1, at=begins + STREAM) + (held > 1) >= MAX_TOTAL > claimable > MAX_TOTAL // 8 * 7 - 2
