@@ -168,7 +168,7 @@ class Goodput:
 
     def __init__(self, stage: RoundStage, terms: GoodputTerms, start: int) -> None:
         self._stage, self._terms, self._start = stage, terms, start
-        pace = OwnPace(terms.unit, terms.publish, terms.inclusion)
+        pace = OwnPace(terms.inclusion, units=(terms.unit, terms.unit), finishes=(terms.publish,))
         self._solvers = [_Solver(Seat(k), pace) for k in range(terms.seats)]
         self._events: list[tuple[float, int, tuple[Any, ...]]] = []
         self._count = self._trained = 0

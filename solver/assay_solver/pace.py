@@ -3,20 +3,24 @@
 What is sent by T0 + C is on chain in time though it be kept out as long as anybody can, F; what is sent later risks the
 pay of all units for that of one. A unit that ends after the mask has closed trains nobody's model, so none is begun for
 that either; only the least that makes a commitment is, to the last second of the round.
+
+What is measured decides what is measured next: a unit that stalled once must not end all training. So the least of a
+commitment is trained while the fastest of the last units would still make it, and the first unit of a round always.
 Source: docs/adr/0033-second-round.md, critical path 1 and 2.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from statistics import median
 from typing import Final
 
 JITTER: Final = 1.1
 """A unit may take a tenth longer than its like before: whoever is late loses its weight, whoever is early a unit."""
 
 SAMPLES: Final = 8
-"""Units by which a pace is measured: a machine that others use changes its speed."""
+"""Units and commitments by which a pace is measured: a machine that others use changes its speed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +46,28 @@ class RoundWindow:
 
 @dataclass(frozen=True, slots=True)
 class OwnPace:
-    """What this solver takes, in seconds: for a unit; from the last unit to the transaction; until that is mined."""
+    """What this solver takes, in seconds: until a transaction is mined, and what it measured, the last one last."""
 
-    unit: float
-    finish: float
     inclusion: float
+    units: tuple[float, ...] = ()
+    """For each of the last units; the first one of a process compiles its kernels, too."""
+    finishes: tuple[float, ...] = ()
+    """From the last unit to the transaction, for each of the last commitments."""
+
+    @property
+    def unit(self) -> float:
+        """For a unit as a rule; 0 where none is measured. What stalled one of several does not count."""
+        return median(self.units) if self.units else 0.0
+
+    @property
+    def fastest(self) -> float:
+        """For a unit if all goes well; 0 where less than two are measured, since one alone may have compiled."""
+        return min(self.units) if len(self.units) > 1 else 0.0
+
+    @property
+    def finish(self) -> float:
+        """From the last unit to the transaction as a rule; 0 where none is measured."""
+        return median(self.finishes) if self.finishes else 0.0
 
     @property
     def after(self) -> float:
@@ -54,9 +75,12 @@ class OwnPace:
         return self.finish + self.inclusion
 
     def measured(self, seconds: float) -> OwnPace:
-        """The pace after one more unit of so many seconds: a mean in which the last SAMPLES units count most."""
-        mean = seconds if not self.unit else self.unit + (seconds - self.unit) / SAMPLES
-        return OwnPace(mean, self.finish, self.inclusion)
+        """The pace after one more unit of so many seconds: that of the last SAMPLES units."""
+        return replace(self, units=(*self.units, seconds)[-SAMPLES:])
+
+    def finished(self, seconds: float) -> OwnPace:
+        """The pace after one more commitment that was sent so many seconds after its last unit."""
+        return replace(self, finishes=(*self.finishes, seconds)[-SAMPLES:])
 
 
 class Pacing(Enum):
@@ -65,7 +89,7 @@ class Pacing(Enum):
     TRAIN = "train"
     COMMIT = "commit"
     MISS = "miss"
-    """Nothing that it could still do would be a commitment in time."""
+    """Nothing that it could still do would be a commitment in time, however fast."""
 
 
 def pacing(window: RoundWindow, pace: OwnPace, units: int, now: int) -> Pacing:
@@ -79,8 +103,10 @@ def pacing(window: RoundWindow, pace: OwnPace, units: int, now: int) -> Pacing:
     if units >= window.max_units:
         return Pacing.COMMIT
     if units < window.min_units:
-        missing = (window.min_units - units) * pace.unit + pace.after
-        return Pacing.TRAIN if now + missing <= window.commit_until else Pacing.MISS
+        # What publishing takes is left out: only who gets there measures it again.
+        missing = (window.min_units - units) * pace.fastest + pace.inclusion
+        is_measuring = not units and now < window.train_until
+        return Pacing.TRAIN if is_measuring or now + missing <= window.commit_until else Pacing.MISS
     sent = now + JITTER * pace.unit + pace.finish
     in_time = sent <= window.train_until and sent + pace.inclusion <= window.weight_until
     return Pacing.TRAIN if in_time else Pacing.COMMIT

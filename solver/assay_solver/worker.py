@@ -63,7 +63,7 @@ class Worker(Agent):
     ) -> None:
         super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
         self.recorder = SolverRecorder(self.journal)
-        self._pace = OwnPace(0.0, 0.0, inclusion)
+        self._pace = OwnPace(inclusion)
         self._room = room
         self._served: set[int] = set()
         self._folder = data_dir / "rounds"
@@ -141,8 +141,7 @@ class Worker(Agent):
         if key not in self.recorder.finished:
             began = self._clock()
             self.recorder.finish(*key, self._finish(action, view))
-            pace = self._pace
-            self._pace = OwnPace(pace.unit, self._clock() - began, pace.inclusion)
+            self._pace = self._pace.finished(self._clock() - began)
         done, tenure = self.recorder.finished[key], view.tenure_in(action.round)
         assert tenure is not None
         call = self.target.commitments.commit(action.round, done.seat, tenure[0], action.base, done.work)

@@ -61,7 +61,7 @@ def own_of(world: ToldWorld, view: RunView, is_ready: bool, leaving: bool) -> st
         if is_ready:
             held[r] = frozenset(map(Seat, view.group(r, 0).maskable))
             merges[r, over_of(view, r + 1)] = BaseLists(parameters, momentum)
-    pace = OwnPace(0.0, 0.0, 0.0)
+    pace = OwnPace(0.0)
     return strategy.OwnRounds(pace, lead=0, leaving=leaving, finished=finished, merges=merges, held=held)
 
 
@@ -244,7 +244,7 @@ def test_a_position_trains_for_an_older_round_only_what_keeps_nobody_waiting(
     late, *others = world.begin(5)
     world.play_round(others)
     base = world.told.books.commitments.rounds[0].base
-    pace = OwnPace(unit, finish=5.0, inclusion=TERMS.grace - JITTER * 18.0)
+    pace = OwnPace(TERMS.grace - JITTER * 18.0, (unit, unit), finishes=(5.0,))
     done = TERMS.min_units - 1
     older = TrainUnit(Round(0), world.seat(late), base, done)
 
@@ -269,7 +269,8 @@ def test_who_has_no_weight_in_the_newest_round_trains_for_an_older_one(chain: Ro
     view = view_of(world, late)
     base = world.told.books.commitments.rounds[0].base
     units = {(Round(0), world.seat(late), base): TERMS.min_units - 1}
-    found = strategy.candidates(view, strategy.OwnRounds(OwnPace(100.0, 5.0, 12.0), lead=0, units=units), [])
+    pace = OwnPace(12.0, (100.0, 100.0), (5.0,))
+    found = strategy.candidates(view, strategy.OwnRounds(pace, lead=0, units=units), [])
     assert TrainUnit(Round(0), world.seat(late), base, TERMS.min_units - 1) in list(found)
     chain.evm.evm.revert(kept)
 
@@ -280,7 +281,7 @@ def test_units_of_another_seat_count_for_nothing_after_a_reorganization(chain: R
     who, *_ = world.begin(5)
     view, seat = view_of(world, who), world.seat(who)
     units = {(Round(0), Seat(seat + 1), base_of(view)): TERMS.min_units}
-    own = strategy.OwnRounds(OwnPace(1.0, 5.0, 12.0), lead=0, units=units)
+    own = strategy.OwnRounds(OwnPace(12.0, (1.0, 1.0), (5.0,)), lead=0, units=units)
     assert TrainUnit(Round(0), seat, base_of(view), 0) in strategy.candidates(view, own, [])
     chain.evm.evm.revert(kept)
 
@@ -378,7 +379,7 @@ def test_a_root_that_is_sealed_is_waited_for_as_long_as_it_can_be_opened(chain: 
     kept = chain.evm.evm.snapshot()
     world, people = all_held(chain)
     assert [world.seal(who, "root") for who in people] == [""] * 5
-    view, own = view_of(world, people[0]), strategy.OwnRounds(OwnPace(0.0, 0.0, 0.0), lead=0)
+    view, own = view_of(world, people[0]), strategy.OwnRounds(OwnPace(0.0), lead=0)
     last, left = view.merge_until(Round(0)), 20 * int(patience.LEAST_S)
     assert view.seal_until(Round(0)) < last - left
 
