@@ -55,6 +55,10 @@ def relay(
         typer.Option("--bonds", metavar="ADDRESS", help="Only pay for what a bond at this contract answers for."),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8091,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="Also answer requests to this name, and pages of it."),
+    ] = None,
     seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="Seconds that an answer may take.")] = 120.0,
     as_json: JsonOption = False,
 ) -> None:
@@ -117,7 +121,8 @@ def relay(
                 talk.print(f"Its bond answers for this model for another {left} of chain time.")
             talk.print("Ctrl-C ends it.")
 
-        serve_relay(make_relay(answers, seconds), listener, ready=ready, observer=metrics)
+        app = make_relay(answers, seconds, hosts=allow_host or ())
+        serve_relay(app, listener, ready=ready, observer=metrics)
 
 
 def _cover(run: Run, bonds: str, found: GatewayModel, named: Address) -> CoverWatch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from assay.inference.gateway.app import on_bad_request, on_http_error
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.limits import AskerLimits, Limited, error_document
+from assay.inference.relay.names import NamedHere
 from assay.inference.relay.paying import GatewayRefused, PaidAnswers
 from assay.inference.relay.upstream import GatewayRefusal
 from assay.protocol.errors import AssayError, FraudError, FundsError, UnavailableError
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 
-def make_relay(answers: PaidAnswers, seconds: float) -> ASGIApp:
-    """The application, behind limits of a body's size and depth."""
+def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = ()) -> ASGIApp:
+    """The application, behind limits of a body's size and depth. hosts: names that it has besides loopback ones."""
     app = FastAPI(title="Assay relay", version="1", docs_url=None, redoc_url=None)
 
     async def complete(asked: CompletionAsked) -> Response:
@@ -43,7 +44,7 @@ def make_relay(answers: PaidAnswers, seconds: float) -> ASGIApp:
     app.exception_handler(RequestValidationError)(on_bad_request)
     app.exception_handler(AssayError)(_on_error)
     app.exception_handler(HTTPException)(on_http_error)
-    return Limited(app, AskerLimits(rate=10_000, burst=10_000, open=256), seconds)
+    return NamedHere(Limited(app, AskerLimits(rate=10_000, burst=10_000, open=256), seconds), hosts)
 
 
 def _whole(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
