@@ -78,6 +78,12 @@ def waiting(seconds: float) -> Iterator[float]:
         yield min(seconds, budget.left)
 
 
+def within_budget(seconds: float) -> float:
+    """How much of `seconds` a call may take now, where it takes more than it could say to `waiting`."""
+    budget = _BUDGET.get()
+    return seconds if budget is None else min(seconds, budget.left)
+
+
 class _Thread:
     """A thread that runs one call after another until one of them was left behind."""
 

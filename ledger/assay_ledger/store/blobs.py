@@ -251,7 +251,8 @@ class BlobStore:
             with waiting(self._pace.call_s) as seconds:
                 yield seconds
         except TimeoutError as error:
-            # Cut short by a caller with little time left: that says nothing about the store.
+            # Cut short by a caller with little time left: that says nothing about the store. Who had a call's seconds
+            # and was cut short in the body was too slow for what waits: another store may be faster.
             if seconds >= self._pace.call_s:
                 breaker.silent(asked)
             raise StoreSilent(f"{self.location} does not answer ({path}: {_first_line(error)}).") from None

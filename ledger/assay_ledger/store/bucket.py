@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from assay_ledger.deadline import within_budget
 from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
 
 if TYPE_CHECKING:
@@ -80,9 +81,10 @@ class Bucket:
 
     def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
         """The bytes of an object. The size that is announced, if it is allowed, adds to the time."""
-        return _within(self._read(path, max_bytes, seconds, bytes_per_s), seconds + max_bytes / bytes_per_s)
+        most = within_budget(seconds + max_bytes / bytes_per_s)
+        return _within(self._read(path, max_bytes, seconds, bytes_per_s, most), most)
 
-    async def _read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
+    async def _read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int, most: float) -> bytes:
         import obstore
         from obstore.exceptions import BaseError
 
@@ -93,7 +95,7 @@ class Bucket:
             announced = int(found.meta["size"])
             if announced > max_bytes:
                 raise ObjectTooLarge(f"{path} has {announced} bytes; it may have {max_bytes}.")
-            limit.reschedule(start + seconds + announced / bytes_per_s)
+            limit.reschedule(start + min(seconds + announced / bytes_per_s, most))
             in_vain = 0
             while True:
                 had = len(data)
@@ -124,7 +126,7 @@ class Bucket:
 
     def read_range(self, path: str, start: int, length: int, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
         """Some bytes of an object, by a range request; a server that ignores the range is cut off."""
-        allowed = seconds + length / bytes_per_s
+        allowed = within_budget(seconds + length / bytes_per_s)
 
         async def read() -> bytes:
             import obstore
@@ -146,7 +148,7 @@ class Bucket:
 
     def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
         """Puts an object."""
-        allowed = seconds + len(data) / bytes_per_s
+        allowed = within_budget(seconds + len(data) / bytes_per_s)
 
         async def write() -> None:
             import obstore

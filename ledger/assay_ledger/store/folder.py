@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from assay_ledger.deadline import Lane
+from assay_ledger.deadline import Lane, within_budget
 from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
 
 MAX_DEPTH: Final = 10
@@ -89,7 +89,7 @@ class Folder:
             with self._opened(parents) as at:
                 return read_regular(name, max_bytes, at)
 
-        return self._lane.call(read, seconds + max_bytes / bytes_per_s)
+        return self._lane.call(read, within_budget(seconds + max_bytes / bytes_per_s))
 
     def read_range(self, path: str, start: int, length: int, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
         """Some bytes of a file."""
@@ -99,11 +99,11 @@ class Folder:
             with self._opened(parents) as at:
                 return read_regular(name, max_bytes, at, start, length)
 
-        return self._lane.call(read, seconds + length / bytes_per_s)
+        return self._lane.call(read, within_budget(seconds + length / bytes_per_s))
 
     def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
         """Replaces a file; readers see the old bytes or the new ones."""
-        self._lane.call(lambda: self._write(path, data), seconds + len(data) / bytes_per_s)
+        self._lane.call(lambda: self._write(path, data), within_budget(seconds + len(data) / bytes_per_s))
 
     def exists(self, path: str, seconds: float) -> bool:
         """Is there a regular file?"""

@@ -17,6 +17,7 @@ MAX_LISTED: Final = 4096
 class StorePace:
     """How long a store may take: `call_s` seconds for any call, and a second for each `bytes_per_s` bytes of a body.
 
+    An action's budget bounds both together; a store that was given `call_s` by it and took longer was silent.
     Slower than 256 KiB a second (2 Mbit) is no store for training. Who lowers `call_s` loses stores that are far away;
     who raises it waits so much longer for each of the first SILENCES calls to one that is silent.
     """
@@ -47,7 +48,8 @@ class Backend(Protocol):
     """Where a store's bytes are. Raises TimeoutError, FileNotFoundError, PermissionError, ConnectionError, OSError.
 
     ConnectionError says that the store gave no answer; what is said of one object, or by a disk, is another OSError.
-    `seconds` is for the whole call; reading and writing take a second more for each `bytes_per_s` bytes.
+    `seconds` is for the whole call; reading and writing take a second more for each `bytes_per_s` bytes, but no more
+    than the caller's budget has left (`deadline.within_budget`).
     """
 
     def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
