@@ -115,16 +115,19 @@ class EndpointPool(BaseProvider):
         error: Exception | None = None
         answer: RPCResponse | None = None
         for endpoint in self._in_order():
+            is_admitted = False
             try:
                 self._admit(endpoint)
+                is_admitted = True
                 answer = self._ask(endpoint, endpoint.node, method, params)
             except _FAILED as failed:
-                if failure_of(failed) is Failure.TOO_MUCH:
+                # Attack: a node that says so of all that it is asked, so that the next one never is.
+                if is_admitted and method == SEARCH and failure_of(failed) is Failure.TOO_MUCH:
                     raise  # less is asked for at once
                 self._rest(endpoint, failed)
                 error, answer = failed, None
                 continue
-            failed_as = self._said(endpoint, answer)
+            failed_as = self._said(method, answer)
             if failed_as is None:
                 failed_as = self._goes_back(endpoint, method, params, answer)
             if failed_as is None:
@@ -333,7 +336,7 @@ class EndpointPool(BaseProvider):
 
     def _quick(self, endpoint: Endpoint, method: str, *params: object) -> Any:
         answer = self._ask(endpoint, endpoint.quick, RPCEndpoint(method), list(params))
-        if (error := self._said(endpoint, answer)) is not None:
+        if (error := self._said(method, answer)) is not None:
             raise error
         if answer.get("error"):
             raise Web3RPCError(str(answer["error"]), rpc_response=answer)
@@ -349,14 +352,18 @@ class EndpointPool(BaseProvider):
 
     # --- what an answer is worth
 
-    def _said(self, endpoint: Endpoint, answer: RPCResponse) -> Exception | None:
+    @staticmethod
+    def _said(method: str, answer: RPCResponse) -> Exception | None:
         """The error of an answer that another node may answer better; None where it is an answer."""
         if not answer.get("error"):
             return None if "result" in answer else TypeError("neither result nor error")
         if is_revert(answer["error"]):
             return None  # what a contract says is its author's choice, and says nothing about the node
         error = Web3RPCError(str(answer["error"]), rpc_response=answer)
-        return error if failure_of(error) in (Failure.OVERLOADED, Failure.LAGGING, Failure.NONSENSE) else None
+        failure = failure_of(error)
+        if failure is Failure.REFUSED or (failure is Failure.TOO_MUCH and method == SEARCH):
+            return None
+        return error
 
     def _goes_back(self, endpoint: Endpoint, method: str, params: Any, answer: RPCResponse) -> Exception | None:
         if method == "eth_blockNumber":

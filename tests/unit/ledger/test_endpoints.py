@@ -15,6 +15,7 @@ import pytest
 import requests
 from web3 import Web3
 from web3.exceptions import Web3Exception
+from web3.types import RPCEndpoint
 
 from assay.protocol.errors import UnavailableError
 from assay_ledger.chain import answers, endpoints
@@ -23,7 +24,7 @@ from assay_ledger.chain.endpoint import REST_MOST_S, REST_S
 from assay_ledger.chain.endpoints import AllEndpointsDropped, EndpointPool
 from assay_ledger.chain.node import Anvil
 from tests.harness.nodes import HostileNode
-from tests.harness.providers import BODIES, ERRORS, ProviderNode, Reply, Twist, said
+from tests.harness.providers import BODIES, ERRORS, ProviderNode, Reply, Twist, refused, said
 
 SOMEBODY = "0x" + "11" * 20
 FAILED = (requests.RequestException, OSError, Web3Exception)
@@ -341,3 +342,33 @@ def test_a_payment_over_nodes_that_fail_is_made_once(node: Anvil, nodes: Nodes) 
     receipt = chain.transfer(account, SOMEBODY, 10**15)
     assert receipt["status"] == 1
     assert int(chain.w3.eth.get_balance(SOMEBODY)) == before + 10**15
+
+
+TOO_MUCH = {
+    "a proxy's": Reply(b"<html>too large</html>", 413),
+    "nested too deeply": Reply(b"[" * 64 + b"]" * 64),
+    "an error": refused(-32000, "response size exceeded"),
+}
+
+
+@pytest.mark.parametrize("name", TOO_MUCH)
+def test_a_node_that_says_of_everything_that_it_is_too_much_is_left(nodes: Nodes, name: str) -> None:
+    """Attack: of a search less is asked for, so that such a node was never passed over, whatever it was asked."""
+    nodes.providers[0].turn(TOO_MUCH[name])
+    chain = nodes.chain()
+    assert chain.head().number >= 200
+    assert chain.logs([SOMEBODY], 0, 5) == []
+    nodes.counts()
+    assert chain.head().number >= 200
+    assert nodes.counts()[0] == 0, "it rests"
+
+
+def test_a_node_that_gives_less_at_once_is_asked_for_less_and_keeps_its_place(nodes: Nodes) -> None:
+    pool = nodes.pool()
+    head_of(pool)
+    nodes.providers[0].turn(TOO_MUCH["a proxy's"], methods=["eth_getLogs"])
+    nodes.counts()
+    with pytest.raises(requests.HTTPError):
+        pool.make_request(RPCEndpoint("eth_getLogs"), [{"fromBlock": "0x0", "toBlock": "0x5"}])
+    head_of(pool)
+    assert nodes.counts() == [2, 0, 0]
