@@ -57,3 +57,10 @@ def after_end(code: int, ran_s: float, ends: int, *, serves: bool = False) -> Ne
     # Attack: whoever keeps a node, a store or a port from an actor for some minutes would have it given up for good.
     wait = MOST_S if code in AT_LEISURE else min(FIRST_S * 2 ** min(ends - 1, 16), MOST_S)
     return Next(ChildState.WAITING, wait, ends, f"{how}; started again in {wait:g} s")
+
+
+def after_failed_start(error: BaseException, ends: int) -> Next:
+    """What follows where no process could be made, after so many ends and failed starts in a row before."""
+    # Memory, processes and open files that others took pass; one role must not end the others with it.
+    wait = min(FIRST_S * 2 ** min(ends, 16), MOST_S)
+    return Next(ChildState.WAITING, wait, ends + 1, f"no process could be made ({error}); tried again in {wait:g} s")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from assay.service.backoff import ChildState, after_end
+from assay.service.backoff import ChildState, Next, after_end, after_failed_start
 from assay.service.config import RoleEntry, ServiceFile, arguments_of, environment_of
 from assay_ledger.processes.children import spawn, stop
 
@@ -69,9 +69,7 @@ class Children:
             if child.state is ChildState.RUNNING:
                 self._note_end(child)
             if child.state is ChildState.WAITING and self._clock() >= child.start_at:
-                child.process = spawn(list(child.argv), env=child.environment, stdout_to_stderr=True)
-                child.state, child.started_at, child.starts = ChildState.RUNNING, self._clock(), child.starts + 1
-                _say(child, f"started as process {child.process.pid}")
+                self._start(child)
 
     def stop(self) -> None:
         """The last of the file first: what shows and watches ends before what acts, and each has its seconds."""
@@ -84,6 +82,17 @@ class Children:
             if child.state is ChildState.RUNNING:
                 child.state = ChildState.WAITING
 
+    def _start(self, child: Child) -> None:
+        try:
+            process = spawn(list(child.argv), env=child.environment, stdout_to_stderr=True)
+        except (OSError, RuntimeError) as error:  # no fork, no memory, no file; or no thread to fork from
+            self._follow(child, after_failed_start(error, child.ends))
+            _say(child, f"was not started: {child.why}")
+            return
+        child.process = process
+        child.state, child.started_at, child.starts = ChildState.RUNNING, self._clock(), child.starts + 1
+        _say(child, f"started as process {process.pid}")
+
     def _note_end(self, child: Child) -> None:
         assert child.process is not None
         code = child.process.poll()
@@ -91,9 +100,12 @@ class Children:
             return
         ran_s = self._clock() - child.started_at
         found = after_end(code, ran_s, child.ends, serves=child.entry.role == "explorer")
+        self._follow(child, found)
+        _say(child, f"ended: {found.why}")
+
+    def _follow(self, child: Child, found: Next) -> None:
         child.state, child.ends, child.why = found.state, found.ends, found.why
         child.start_at = self._clock() + found.wait_s
-        _say(child, f"ended: {found.why}")
 
 
 def _say(child: Child, text: str) -> None:
