@@ -54,17 +54,21 @@ class Publications:
         Raises UnavailableError.
         """
         try:
-            return named_digest(self._chain.calldata(transaction))
+            return self.named_by(transaction)
         except TransactionNotFound:
             return None
+
+    def named_by(self, transaction: bytes) -> Digest | None:
+        """The same. Raises TransactionNotFound, UnavailableError."""
+        return named_digest(self._chain.calldata(transaction))
 
     def _of(self, transaction: bytes) -> DigestMap:
         if transaction not in self._known:
             try:
-                digest = self.manifest_digest(transaction)
+                digest = self.named_by(transaction)
                 found = {} if digest is None else self._objects.manifest(digest).digests
-            except UnavailableError:
-                return {}
+            except (UnavailableError, TransactionNotFound):
+                return {}  # asked again the next time: the node may be behind, and the store away for a while
             self._known[transaction] = found
             while len(self._known) > MAX_KEPT:
                 self._known.popitem(last=False)

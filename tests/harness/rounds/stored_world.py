@@ -42,7 +42,7 @@ class _NamedPublications(Publications):
         super().__init__(cast(Chain, None), objects)
         self._named = named
 
-    def manifest_digest(self, transaction: bytes) -> Digest | None:
+    def named_by(self, transaction: bytes) -> Digest | None:
         return self._named.get(transaction)
 
 
