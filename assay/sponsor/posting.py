@@ -68,6 +68,8 @@ def post_run(
     randomness. confirm: is shown the terms, with addresses that stand for what is not deployed yet, before anything is
     sent or published; what it raises ends the posting.
 
+    talk: is told each step as it begins, and the run's address as soon as its contracts are there.
+
     Raises UserError (OtherRoundLength, TokenUnreadable, TokenTooCoarse), WrongLayout, RejectedError where the
     contracts would refuse the terms.
     """
@@ -118,5 +120,20 @@ def post_run(
         deploy_seed(chain, sponsor) if network is None else deploy_beacon(chain, sponsor, network),
     )
     run = deploy_run(chain, sponsor, charter)
+    for line in _said_of(run, sponsored_by, is_test_token=token is None):
+        talk(line)
+    talk("publishing the run's card")
     publish_card(store, prepared, run.address, first_block)
     return run
+
+
+def _said_of(run: Run, sponsored_by: Address | None, *, is_test_token: bool) -> list[str]:
+    """Where a run is that was just paid for, and what to do with it should the rest of its posting break off."""
+    at = "0x" + run.address.hex()
+    named = f"--run {at}" if sponsored_by is None else f"--run {at} --multisig 0x{sponsored_by.hex()}"
+    test_tokens = " (after `assay ledger faucet ADDRESS --tokens AMOUNT`)" if is_test_token else ""
+    return [
+        f"the run is at {at}, and stays there whatever fails from here on",
+        f"should this command break off: `assay run fund AMOUNT {named}`{test_tokens} fills the escrow; where the "
+        f"store failed, nobody finds the model by its names: `assay run cancel {named}`, and post it anew",
+    ]

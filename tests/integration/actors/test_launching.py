@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assay.protocol.errors import CancelledError, RejectedError, UserError
+from assay.protocol.errors import CancelledError, RejectedError, UnavailableError, UserError
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Wei
+from assay.sponsor import posting
 from assay.sponsor.charters import Pace
 from assay.sponsor.launching import (
     LaunchLacks,
@@ -26,6 +27,7 @@ from assay.sponsor.posting import post_run
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import code_of
+from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import open_store
 from assay_solver.actions import TakeSeat
 from tests.harness.actors.whole_run import PACE, new_whole_run, tiny_rounds
@@ -125,3 +127,29 @@ def test_rounds_of_another_length_than_the_programs_count_are_not_posted(stage: 
     with pytest.raises(UserError) as refused:
         new_whole_run(stage, tmp_path, pace=Pace(units=3, least=2, steps=2, commit=600))
     assert refused.value.code == "OtherRoundLength" and "10 steps a round" in refused.value.message
+
+
+def test_where_a_run_is_is_said_before_a_store_can_fail(
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack: a store or node that fails once the contracts are paid for, of which the sponsor then knows nothing."""
+    said: list[str] = []
+
+    def fail(_store: object, _prepared: object, run: Address, _block: int) -> None:
+        assert Run(stage.chain, run).charter.rounds == 3
+        assert f"the run is at 0x{run.hex()}, and stays there whatever fails from here on" in said
+        assert f"`assay run fund AMOUNT --run 0x{run.hex()}` fills the escrow" in "".join(said)
+        assert f"`assay run cancel --run 0x{run.hex()}`" in "".join(said)
+        raise UnavailableError("The store is gone.")
+
+    monkeypatch.setattr(posting, "publish_card", fail)
+    with pytest.raises(UnavailableError):
+        post_run(
+            *(stage.chain, stage.sponsor, open_store(tmp_path / "store"), tiny_rounds(4)),
+            name="broken off",
+            rounds=3,
+            seats=4,
+            pace=PACE,
+            token=stage.token,
+            talk=said.append,
+        )
