@@ -70,8 +70,9 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
     """Deposits what is missing of `amount` tokens in the vault, locked ones counted, and says what the role locks.
 
     An actor is started many times and brings its stake once, and none where the run has ended: a service that is
-    started again would put in what its owner took out. `folder` is its own. Raises FundsError (TokensShort), UserError
-    (TokenUnreadable) where it has nothing at stake yet.
+    started again would put in what its owner took out. Who has something at stake goes on with it, whatever its wallet
+    lacks: a fine must not end in a second one, for silence. `folder` is its own. Raises FundsError (TokensShort),
+    UserError (TokenUnreadable) where it has nothing at stake yet.
     """
     phase = run.chain.ask(run.escrow.phase())
     if phase.has_ended:
@@ -83,15 +84,18 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
         check_money(run)
     wanted = None if amount is None else _typed(run, folder, amount, has)
     missing = 0 if wanted is None else max(0, wanted - has.total)
-    if missing:
-        held = run.chain.ask(run.token.balance_of(keys.address))
-        if held < missing:
-            raise FundsError(
-                f"{keys.account.address} holds {money.show(held)} tokens; {money.show(missing)} are missing from the "
-                f"{amount} that the vault shall hold.",
-                code="TokensShort",
-                remedy="Deposit less, or get tokens first (`assay node fund` on a local chain).",
-            )
+    held = run.chain.ask(run.token.balance_of(keys.address)) if missing else 0
+    if held < missing:
+        error = FundsError(
+            f"{keys.account.address} holds {money.show(held)} tokens; {money.show(missing)} are missing from the "
+            f"{amount} that the vault shall hold.",
+            code="TokensShort",
+            remedy="Deposit less, or get tokens first (`assay node fund` on a local chain).",
+        )
+        if not has.total:
+            raise error
+        talk.print(f"deposits nothing and goes on with what is there: {error.message}")
+    elif missing:
         talk.print(f"deposits {money.both(missing)} into the run's vault")
         deposit(run.chain, keys.account, run, Wei(missing))
         has = stake_in_vault(run, keys.address)
