@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +15,8 @@ from assay.cli.seeing import EVENTS_FILE
 from assay.demo.lines import RunLines, parties
 from assay.protocol.errors import AssayError, FundsError, RejectedError
 from assay.protocol.types import Round, Seat, Wei
-from assay.sponsor.launching import VaultStake, deposit, stake_in_vault, stake_of
+from assay.sponsor.launching import deposit, stake_of
+from assay.sponsor.vault_stakes import VaultStake, stake_in_vault, with_unlisted
 from assay.sponsor.work_losses import WorkLosses
 from assay_ledger.agents.waiting import waits
 from assay_ledger.bindings import commitments, escrow, generations, payments
@@ -83,24 +85,8 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
     if not has.total:
         check_money(run)
     wanted = None if amount is None else _typed(run, folder, amount, has)
-    missing = 0 if wanted is None else max(0, wanted - has.total)
-    held = run.chain.ask(run.token.balance_of(keys.address)) if missing else 0
-    if held < missing:
-        error = FundsError(
-            f"{keys.account.address} holds {money.show(held)} tokens; {money.show(missing)} are missing from the "
-            f"{amount} that the vault shall hold.",
-            code="TokensShort",
-            remedy="Deposit less, or get tokens first (`assay node fund` on a local chain).",
-        )
-        if not has.total:
-            raise error
-        talk.print(f"deposits nothing and goes on with what is there: {error.message}")
-    elif missing:
-        talk.print(f"deposits {money.both(missing)} into the run's vault")
-        deposit(run.chain, keys.account, run, Wei(missing))
-        has = stake_in_vault(run, keys.address)
-    elif wanted is not None:
-        talk.print(f"deposits nothing: {money.show(has.total)} of {amount} tokens are in the run's vault already")
+    if wanted is not None:
+        has = _fill_up(run, keys, amount or "", wanted, has)
     needed = stake_of(run.charter, seats=seats, tickets=tickets)
     game = e.challenge_bond + e.challenge_deposit
     verb = "locks" if seats + tickets == 1 else "lock"
@@ -114,6 +100,38 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
             f"{short} tokens are missing: it waits until they are there "
             f"(`assay ledger stake {short}`, or --deposit {money.show(needed)} at the next start)"
         )
+
+
+def _fill_up(run: Run, keys: ActorKeys, amount: str, wanted: Wei, has: VaultStake) -> VaultStake:
+    """Deposits what is missing of what was typed, `amount`; what there is then. Raises FundsError (TokensShort)."""
+    missing, money = max(0, wanted - has.total), run.currency
+    held = run.chain.ask(run.token.balance_of(keys.address)) if missing else 0
+    if has.total and 0 < missing <= held:
+        found = with_unlisted(run, keys.address, has)
+        if found is None:
+            talk.print(
+                "deposits nothing: the node does not find the events of all locks that the contracts name, and without "
+                "them nobody knows what else is in the run's vault"
+            )
+            return has
+        has, missing = found, max(0, wanted - found.total)
+    if not missing:
+        talk.print(f"deposits nothing: {money.show(has.total)} of {amount} tokens are in the run's vault already")
+        return has
+    if held < missing:
+        error = FundsError(
+            f"{keys.account.address} holds {money.show(held)} tokens; {money.show(missing)} are missing from the "
+            f"{amount} that the vault shall hold.",
+            code="TokensShort",
+            remedy="Deposit less, or get tokens first (`assay node fund` on a local chain).",
+        )
+        if not has.total:
+            raise error
+        talk.print(f"deposits nothing and goes on with what is there: {error.message}")
+        return has
+    talk.print(f"deposits {money.both(missing)} into the run's vault")
+    deposit(run.chain, keys.account, run, Wei(missing))
+    return replace(has, free=run.chain.ask(run.vault.free(keys.address)))
 
 
 def _typed(run: Run, folder: Path, amount: str, has: VaultStake) -> Wei | None:

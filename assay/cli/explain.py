@@ -75,10 +75,11 @@ def _address_of(name: str) -> Address | None:
 
 def _print_holdings(settings: Settings, who: Address) -> None:
     """What an account holds: coins, tokens, stake, shares; it is its own alone to say what they are for."""
-    from assay.sponsor.launching import stake_in_vault
+    from assay.sponsor.vault_stakes import stake_in_vault, with_unlisted
 
     run, address = open_round_run(settings), to_checksum_address(who)
-    stake, ask, money = stake_in_vault(run, who), run.chain.ask, run.currency
+    listed, ask, money = stake_in_vault(run, who), run.chain.ask, run.currency
+    stake = with_unlisted(run, who, listed) or listed
     coins = run.chain.read(lambda: int(run.chain.w3.eth.get_balance(address)))
     held, shares = ask(run.token.balance_of(who)), ask(run.shares.balance_of(who))
     typer.echo(

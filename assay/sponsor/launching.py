@@ -49,31 +49,6 @@ def stake_of(charter: RunCharter, *, seats: int = 0, tickets: int = 0) -> Wei:
     return Wei(seats * (e.seat_lock + e.seat_fee) + tickets * e.ticket_bond)
 
 
-@dataclass(frozen=True, slots=True)
-class VaultStake:
-    """What somebody has in a run's vault, in wei: free, and in locks of its own."""
-
-    free: int
-    locked: int
-
-    @property
-    def total(self) -> int:
-        """Both."""
-        return self.free + self.locked
-
-
-def stake_in_vault(run: Run, who: Address) -> VaultStake:
-    """What an account has in the vault of a run; locks are found by the events that made them."""
-    from assay_ledger.bindings.vault import Locked
-
-    ask, locked = run.chain.ask, 0
-    made = run.chain.events(Locked.search(run.vault.address, owner=who), run.first_block)
-    for name in sorted({log.event.id for log in made}):
-        owner, amount = ask(run.vault.lock_of(name))
-        locked += amount if owner == who else 0
-    return VaultStake(ask(run.vault.free(who)), locked)
-
-
 def free_for(run: Run, who: Address, amount: Wei) -> Wei:
     """How much of an amount an account has as free stake in the run's vault, in wei: for one, what a payment left there
     that was broken off between its deposit and the escrow."""

@@ -15,15 +15,14 @@ from assay.sponsor import posting
 from assay.sponsor.charters import Pace
 from assay.sponsor.launching import (
     LaunchLacks,
-    VaultStake,
     escrow_of,
     launch_lacks,
     mint_tokens,
     refund_all,
-    stake_in_vault,
     stake_of,
 )
 from assay.sponsor.posting import post_run
+from assay.sponsor.vault_stakes import VaultStake, stake_in_vault
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import address_of
 from assay_ledger.deployment.code import code_of

@@ -8,10 +8,14 @@ import pytest
 
 from assay.cli import acting
 from assay.protocol.errors import FundsError
-from assay.protocol.types import Wei
+from assay.protocol.types import Digest, Wei
+from assay.sponsor.vault_stakes import VaultStake, stake_in_vault, with_unlisted
+from assay_ledger.chain.client import Chain
 from assay_ledger.keys.keystore import ActorKeys
+from assay_ledger.rounds.run import Run
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
+from tests.harness.providers import ProviderNode, said
 
 
 @pytest.fixture
@@ -42,3 +46,40 @@ def test_who_lost_a_part_of_its_stake_starts_again_by_the_same_command(
         assert "deposits nothing and goes on" in line and "0.000000000000000001 are missing" in line
     with pytest.raises(FundsError):  # nothing is at stake yet: it does not begin
         acting.bring(made.run, ActorKeys("new", made.stage.sponsor), tmp_path / "new", f"{1 << 120}wei", seats=1)
+
+
+def test_a_node_without_old_events_makes_nobody_bring_its_stake_twice(
+    made: WholeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Attack: a provider that removes what is old, and a service that starts the auditor again each hour."""
+    keys, ask = made.players["vera"].agent.keys, made.chain.ask
+    made.chain.send(keys.account, made.run.token.mint(keys.address, Wei(made.players["vera"].brought)))
+    before = ask(made.run.token.balance_of(keys.address))
+    has = stake_in_vault(made.run, keys.address)
+    assert has.total == made.players["vera"].brought and len(has.names) == 5
+    with ProviderNode(made.chain.url) as node:
+        pruned = Run(Chain(node.url), made.run.address)
+        node.turn(said([]), methods=["eth_getLogs"])
+        for wanted, line in ((has.total, "are in the run's vault already"), (has.total + 1, "nobody knows what else")):
+            capsys.readouterr()
+            acting.bring(pruned, keys, tmp_path / "vera", f"{wanted}wei", tickets=5)
+            told = " ".join(capsys.readouterr().err.split())
+            assert "deposits nothing" in told and line in told
+            assert ask(made.run.token.balance_of(keys.address)) == before
+        assert sum(method == "eth_getLogs" for method, _ in node.asked) == 1, "where something is to be deposited"
+        node.turn()
+        acting.bring(pruned, keys, tmp_path / "vera", f"{has.total + 1}wei", tickets=5)
+    assert before - ask(made.run.token.balance_of(keys.address)) == 1
+
+
+def test_what_waits_for_a_challenge_counts_though_no_contract_lists_it(made: WholeRun, tmp_path: Path) -> None:
+    keys = made.players["vera"].agent.keys
+    has = stake_in_vault(made.run, keys.address)
+    made.chain.send(keys.account, made.run.challenges.commit_challenge(Digest(b"\7" * 32)))
+    listed = stake_in_vault(made.run, keys.address)
+    assert has.total - listed.total == made.run.charter.economics.challenge_deposit > 0
+    assert with_unlisted(made.run, keys.address, listed) == VaultStake(listed.free, has.total - listed.free)
+    held = made.chain.ask(made.run.token.balance_of(keys.address))
+    made.chain.send(keys.account, made.run.token.mint(keys.address, Wei(has.total)))
+    acting.bring(made.run, keys, tmp_path / "vera", typed(made, "vera"), tickets=5)
+    assert made.chain.ask(made.run.token.balance_of(keys.address)) == held + has.total

@@ -17,7 +17,8 @@ from assay.cli.status import lines
 from assay.protocol.errors import UsageError
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Round, Seat, Wei
-from assay.sponsor.launching import stake_in_vault, stake_of
+from assay.sponsor.launching import stake_of
+from assay.sponsor.vault_stakes import stake_in_vault
 from assay.status.locks import when
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
