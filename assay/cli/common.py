@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
@@ -100,10 +101,11 @@ def open_chain(settings: Settings, retry_for_s: float = WAITED_FOR_S) -> Chain:
 
 def open_round_run(settings: Settings, chain: Chain | None = None) -> Run:
     """The run that the settings name. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
+    from assay.cli.first_blocks import first_block
     from assay_ledger.rounds.run import Run
 
-    where = run_address(settings)
-    return Run(chain or open_chain(settings), where)
+    where, folder = run_address(settings), settings.data_dir or platformdirs.user_data_path("assay")
+    return Run(chain or open_chain(settings), where, begins=partial(first_block, folder))
 
 
 def actors_dir() -> Path:

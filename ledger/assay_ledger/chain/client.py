@@ -336,9 +336,10 @@ class Chain:
                     return self.read(lambda: self.w3.eth.estimate_gas(params, block), called)
             raise
 
-    def code_at(self, address: Address | str) -> bytes:
-        """The code at an address; empty where there is none."""
-        return bytes(self.read(lambda: self.w3.eth.get_code(to_checksum_address(address))))
+    def code_at(self, address: Address | str, at: int | None = None) -> bytes:
+        """The code at an address, in block `at`, in the newest if None; empty where there is none."""
+        where = to_checksum_address(address)
+        return bytes(self.read(lambda: self.w3.eth.get_code(where, "latest" if at is None else at)))
 
     def send_data(self, account: TransactionSigner, to: Address, data: bytes) -> TxReceipt:
         """Sends bytes to a contract that has no ABI, simulated first like `send`."""

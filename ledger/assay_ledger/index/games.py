@@ -5,18 +5,19 @@ Source: docs/protocol.md, section 5; docs/adr/0007-actors.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from assay.protocol.digests import ZERO
+from assay.protocol.errors import UnavailableError
+from assay.protocol.game.clock import DEFERRAL
 from assay.protocol.game.descent import position_key
 from assay.protocol.game.players import Posted
 from assay.protocol.game.state import DisputedClaim, GameState, Verdict
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Address, Digest
-from assay_ledger.bindings.game import DigestsPosted, GameContract, LeafPosted, PartsPosted
+from assay_ledger.bindings.game import DigestsPosted, DigestsReused, GameContract, LeafPosted, PartsPosted
 from assay_ledger.bindings.game import Verdict as VerdictEvent
 from assay_ledger.chain.client import Chain
 from assay_ledger.contract import E, Logged, Search
@@ -101,18 +102,16 @@ class Games:
         """What the challenger is to select from, from its event; empty where there is nothing to select from.
 
         Leaves and parts are looked up by the game, a list by its hash: the claimant may have posted it in another game.
+        Raises UnavailableError (EventsMissing) where the node does not find the event.
         """
         if state.turn is not Side.CHALLENGER or state.stage in WITHOUT_LIST:
             return Posted()
         at, game_id = self.contract.address, state.game_id
         if state.stage is Stage.LEAF:
-            leaf = self._newest(LeafPosted.search(at, game_id=game_id))
-            return Posted() if leaf is None else Posted(leaf=leaf.leaf)
+            return Posted(leaf=self._of_this_turn(LeafPosted.search(at, game_id=game_id), state).event.leaf)
         if state.stage is Stage.PARTS:
-            parts = self._newest(PartsPosted.search(at, game_id=game_id))
-            return Posted() if parts is None else Posted(parts=parts.parts)
-        digests = self._newest(DigestsPosted.search(at, list=state.posted))
-        return Posted() if digests is None else Posted(digests=digests.digests)
+            return Posted(parts=self._of_this_turn(PartsPosted.search(at, game_id=game_id), state).event.parts)
+        return Posted(digests=self._list(state).digests)
 
     def cached_list(self, state: GameState) -> Digest | None:
         """K(list) of what the claimant has posted at the position that a game stands at; None if it has not."""
@@ -120,24 +119,66 @@ class Games:
         return None if found == ZERO else found
 
     def verdict(self, game_id: int) -> tuple[Verdict, bytes] | None:
-        """The verdict of a game and the hash of the transaction that brought it, once it is over."""
-        found = next(self._newest_first(VerdictEvent.search(self.contract.address, game_id=game_id)), None)
-        if found is None:
+        """The verdict of a game and the hash of the transaction that brought it; None where the game is not over.
+
+        Raises UnavailableError (EventsMissing) where the node does not find the verdict.
+        """
+        # A search for what is not there would read the whole chain, before each move of a game that lasts.
+        game = self.game(game_id)
+        if not game.state.is_over:
             return None
-        told = found.event
-        return verdict_of(told, self.game(game_id).side_of(told.loser)), found.transaction
+        found = self._of_this_turn(VerdictEvent.search(self.contract.address, game_id=game_id), game.state)
+        return verdict_of(found.event, game.side_of(found.event.loser)), found.transaction
 
-    def _newest(self, search: Search[E]) -> E | None:
-        """The event of these that came last."""
-        found = next(self._newest_first(search), None)
-        return None if found is None else found.event
+    def _list(self, state: GameState) -> DigestsPosted:
+        at = self.contract.address
+        posted = DigestsPosted.search(at, list=state.posted)
+        found, first = self._newest(posted, since=_turn_began(state))
+        if found is None and self.chain.events(
+            DigestsReused.search(at, game_id=state.game_id, list=state.posted), first
+        ):
+            found, _ = self._newest(posted, before=first)
+        if found is None:
+            raise _missing(state)
+        return found.event
 
-    def _newest_first(self, search: Search[E]) -> Iterator[Logged[E]]:
-        head = self.chain.head().number
-        for high in range(head, self._first_block - 1, -BLOCKS_PER_QUERY):
+    def _of_this_turn(self, search: Search[E], state: GameState) -> Logged[E]:
+        """The newest event of these, which the last move brought."""
+        found, _ = self._newest(search, since=_turn_began(state))
+        if found is None:
+            raise _missing(state)
+        return found
+
+    def _newest(self, search: Search[E], *, since: int = 0, before: int | None = None) -> tuple[Logged[E] | None, int]:
+        """The newest event of these in blocks before one, and the first block looked at.
+
+        Blocks before chain time `since` are left alone: the event is not there where a node does not have it yet.
+        """
+        low = self.chain.head().number + 1 if before is None else before
+        for high in range(low - 1, self._first_block - 1, -BLOCKS_PER_QUERY):
             low = max(self._first_block, high - BLOCKS_PER_QUERY + 1)
-            found = self.chain.events(search, low, high)
-            yield from sorted(found, key=lambda logged: (logged.block, logged.log_index), reverse=True)
+            if found := self.chain.events(search, low, high):
+                return max(found, key=lambda logged: (logged.block, logged.log_index)), low
+            if since and self._time_of(low) < since:
+                break
+        return None, low
+
+    def _time_of(self, block: int) -> int:
+        """Chain time of a block, in seconds."""
+        return self.chain.read(lambda: int(self.chain.w3.eth.get_block(block)["timestamp"]))
+
+
+def _turn_began(state: GameState) -> int:
+    """Chain time of the last move or before: a deferral moves the turn's own start on."""
+    return state.turn_started - DEFERRAL * sum(state.deferrals)
+
+
+def _missing(state: GameState) -> UnavailableError:
+    return UnavailableError(
+        f"The node does not find what the last move of game {state.game_id} told.",
+        code="EventsMissing",
+        remedy="It is asked again; if it goes on, name another node. Nothing is lost as long as time is left.",
+    )
 
 
 def verdict_of(told: VerdictEvent, side: Side) -> Verdict:

@@ -56,7 +56,7 @@ class RunIndex(Follower):
         kept = None
         if keeps is not None:
             chain_id = run.chain.chain_id
-            name_of = partial(KeptName.of, chain_id, run.address, run.first_block, followed)
+            name_of = partial(KeptName.of, chain_id, run.address, run.kept_from, followed)
             if isinstance(keeps, KeepsEvents):
                 kept = open_kept(keeps.url, name_of(keeps.reader))
             else:

@@ -5,7 +5,7 @@ The address of the charter names a run; everything else follows from it. Source:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 
@@ -43,16 +43,23 @@ from assay_ledger.rounds.facts import PREVRANDAO_TIMES, BeaconTimes, RunFacts
 class Run:
     """One run. Raises RejectedError (NotARun) when no charter is at the address or it does not hash to its identity.
 
-    `first_block`: none of its events lies in an earlier one.
+    `first_block`: none of its events lies in an earlier one. `begins` finds it once somebody searches, where it is not
+    known.
     """
+
+    begins: Callable[[Run], int] | None = None
 
     revenue_currencies: Mapping[Address, Currency] = MappingProxyType({})
     """Of the revenue tokens that are not the run's own."""
 
-    def __init__(self, chain: Chain, address: Address, first_block: int = 0) -> None:
+    def __init__(
+        self, chain: Chain, address: Address, first_block: int = 0, begins: Callable[[Run], int] | None = None
+    ) -> None:
         self.chain = chain
         self.address = address
-        self.first_block = first_block
+        self.begins = begins
+        if begins is None:
+            self.first_block = first_block
         if not chain.code_at(address):
             raise RejectedError(
                 f"There is no contract at 0x{address.hex()} on chain {chain.chain_id}.",
@@ -80,6 +87,16 @@ class Run:
         self.facts = RunFacts.of(chain.chain_id, address, self.charter, times, currency)
         others = set(self.charter.revenue_tokens) - {self.charter.token}
         self.revenue_currencies = {token: read_currency(chain, token) for token in sorted(others)}
+
+    @cached_property
+    def first_block(self) -> int:
+        """No event of the run lies in an earlier block."""
+        return 0 if self.begins is None else self.begins(self)
+
+    @property
+    def kept_from(self) -> int:
+        """The block by which kept events are named: what may be found or not found must not have them read anew."""
+        return self.first_block if self.begins is None else 0
 
     @property
     def currency(self) -> Currency:
