@@ -294,9 +294,20 @@ class AnswerGames:
                 pause()
 
     def _trace(self, game: Game) -> Trace:
-        """The run behind a game's claim, from what the contract told of it."""
+        """The run behind a game's claim, from what the contract told of it.
+
+        Raises UnavailableError (EventsMissing) where the node does not find that, NothingToDefend.
+        """
         search = AnswerAccused.search(self.gates.gateways.address, claim=game.ref.outer_root)
-        (told,) = self._chain.events(search, self.gates.run.first_block)
+        found = self._chain.events(search, self.gates.run.first_block)
+        if not found:
+            # Behind one URL are nodes that do not have the newest block yet: whoever ended here would lose by silence.
+            raise UnavailableError(
+                f"The node does not find the accusation that game {game.game_id} is about.",
+                code="EventsMissing",
+                remedy="It is asked again; if it goes on, name another node. Nothing is lost as long as time is left.",
+            )
+        told = found[0]
         trace = self._trace_of(self.program, self.model, told.event.said, told.event.place)
         # A gateway whose claim is false has nothing to move with; one that lies brings another trace.
         if game.side_of(self.keys.address) is Side.DEFENDER and (trace.state_root(1), told.event.y) != (HELD, HELD):

@@ -61,6 +61,21 @@ def behind(paid: PaidRun, node: ProviderNode, gates: AnswerGates, key: int) -> A
     return AnswerGames(check_answers(run, gates.gateways.address), MODEL, ActorKeys("own", paid.keys[key]))
 
 
+def test_a_node_that_has_no_logs_yet_does_not_end_a_defence(paid: PaidRun) -> None:
+    made = open_game(paid, 0, 1, sign(true_answer(paid), paid.keys[0]))
+    assert made.turn is Side.DEFENDER
+    failed: list[tuple[int, Exception]] = []
+    with ProviderNode(paid.chain.url) as node:
+        own = behind(paid, node, made.gates, 0)
+        # One answer of a node behind the same address that has not imported the block with the accusation.
+        node.turn(said([]), times=1, methods=LOGS)
+        assert own.step_all(lambda number, error: failed.append((number, error))) == ({made.number}, False)
+        ((number, error),) = failed
+        assert number == made.number and isinstance(error, UnavailableError) and error.code == "EventsMissing"
+        assert own.step_all(lambda *_: pytest.fail("the node has it by now")) == ({made.number}, True)
+    assert made.turn is Side.CHALLENGER
+
+
 def test_an_accuser_reads_no_chain_before_each_of_its_moves(paid: PaidRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a chain with four hundred million blocks; and a node that is behind has it read none either."""
     monkeypatch.setattr("assay_ledger.index.games.BLOCKS_PER_QUERY", 10)
