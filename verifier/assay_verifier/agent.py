@@ -7,12 +7,12 @@ Source: docs/adr/0033-second-round.md, trailing path; docs/adr/0034-second-round
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from assay.protocol.errors import InvariantError
+from assay.protocol.errors import AssayError, InvariantError
 from assay.protocol.types import Digest, Round, Seat
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents import patience
@@ -21,6 +21,7 @@ from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.money_keeper import has_unpaid_openings, is_owed
 from assay_ledger.agents.round_actions import Choice, RoundAction
+from assay_ledger.contract import Call
 from assay_ledger.index.computing import Compute, RecheckMismatch
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.keys.ticket_seed import ticket_seed
@@ -89,14 +90,18 @@ class ReplayingAgent(Agent):
         super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
         self.tickets_wanted = tickets
         self.jobs = AuditJobs(self.archive, self.compute)
-        self.chains = TicketChains(ticket_seed(keys.local), run.run_id)
+        self._chains_sent = [int(entry["number"]) for entry in self.journal.entries("chain")]
+        self.chains = TicketChains(ticket_seed(keys.local), run.run_id, sent=self._chains_sent)
+        self._named: int | None = None
+        """The number of the chain that the newest call names, which was not mined."""
+        self._offered: bytes | None = None
+        """What of such a call went out."""
         self.book = FindingBook(self.journal)
         self.findings: Findings = self.book
         """What it answers from."""
         self.calls: tuple[OwnCall, ...] = ()
         self.inclusion = run.charter.chain.inclusion_delay
         self._folder = data_dir / "replays"
-        self._chains_sent = [int(entry["number"]) for entry in self.journal.entries("chain")]
         self._published = {Round(entry["round"]) for entry in self.journal.entries("base")}
         self._replays: OrderedDict[tuple[Digest, tuple[Digest, ...]], CommitmentReplay] = OrderedDict()
         self._done: dict[tuple[Digest, tuple[Digest, ...]], int] = {}
@@ -259,22 +264,49 @@ class ReplayingAgent(Agent):
     def do_register(self, action: RegisterTicket, view: RunView) -> None:
         """Locks B behind one more ticket, in a run whose programs were looked at."""
         self.archive.check()
-        call = self.target.tickets.register(self.chains.anchor(self._next_chain(view)))
-        self.send(call, seen=view.head.number)
+        self._name_chain(view, self.target.tickets.register)
 
     def do_replace_chain(self, action: ReplaceChain, view: RunView) -> None:
         """Names the chain that follows."""
-        call = self.target.tickets.replace_anchor(action.ticket, self.chains.anchor(self._next_chain(view)))
-        self.send(call, seen=view.head.number)
+        self._name_chain(view, lambda anchor: self.target.tickets.replace_anchor(action.ticket, anchor))
+
+    def _name_chain(self, view: RunView, naming: Callable[[Digest], Call]) -> None:
+        """Sends a call that names a chain which no ticket used; its number is on disk before its anchor is sent.
+
+        A number whose anchor never went out is named again, and so is one whose very call is still on its way: else a
+        time of dear gas would use up numbers without end. What went out and was replaced may be mined all the same
+        after a reorganization: its number is not used again.
+        """
+        if self._named is None or not self._is_free(view, naming):
+            self._named, self._offered = self._next_chain(view), None
+        call = naming(self.chains.anchor(self._named))
+        try:
+            self.send(call, seen=view.head.number)
+        except AssayError:
+            self._offered = call.data if self._is_on_its_way(call) else self._offered
+            raise
+        self._named = None
+
+    def _is_free(self, view: RunView, naming: Callable[[Digest], Call]) -> bool:
+        assert self._named is not None
+        call = naming(anchor := self.chains.anchor(self._named))
+        on_its_way = self._offered == call.data and self._is_on_its_way(call)
+        return anchor not in self._anchors_of(view) and (self._offered is None or on_its_way)
+
+    def _is_on_its_way(self, call: Call) -> bool:
+        return any(sent.data == call.data for sent in self.chain.outbox(self.account).in_flight.values())
 
     def _next_chain(self, view: RunView) -> int:
-        """A chain that no ticket used; its number is on disk before its anchor is sent."""
-        named = view.books.registry.anchors
-        anchors = [anchor for number, _ in view.tickets_of(self.me) for _, anchor in named[number]]
-        number = self.chains.next_number(self._chains_sent, anchors)
+        """A number above all that were ever sent, on disk when it returns. Raises DiskRefuses."""
+        number = self.chains.next_number(self._chains_sent, self._anchors_of(view))
         self.journal.append("chain", number=number)
         self._chains_sent.append(number)
         return number
+
+    def _anchors_of(self, view: RunView) -> list[Digest]:
+        """Every anchor that a ticket of this owner ever named."""
+        named = view.books.registry.anchors
+        return [anchor for number, _ in view.tickets_of(self.me) for _, anchor in named[number]]
 
     def do_top_up(self, action: TopUpTicket, view: RunView) -> None:
         """Locks what fines have taken."""

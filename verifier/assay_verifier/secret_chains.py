@@ -77,14 +77,17 @@ class ChainInUse:
 class TicketChains:
     """All chains that follow from one owner's seed in one run."""
 
-    def __init__(self, seed: bytes, run: Digest, links: int = LINKS, reserve: int = RESERVE) -> None:
+    def __init__(
+        self, seed: bytes, run: Digest, links: int = LINKS, reserve: int = RESERVE, *, sent: Iterable[int] = ()
+    ) -> None:
+        """`sent`: numbers that the journal knows, up to which anchors are looked for however wide the gaps are."""
         self._seed = seed
         self._run = run
         self._links, self._reserve = links, reserve
         self._chains: dict[int, SecretChain] = {}
         self._numbers: dict[Digest, int] = {}
         self._searched = 0
-        self._used = 0
+        self._used = max((number + 1 for number in sent), default=0)
 
     def chain(self, number: int) -> SecretChain:
         """A chain, built once."""

@@ -72,6 +72,12 @@ def test_an_anchor_is_looked_for_a_gap_beyond_the_last_one_found() -> None:
     assert chains.number_of(source.anchor(GAP)) == GAP
 
 
+def test_an_anchor_is_looked_for_among_all_numbers_that_the_journal_knows() -> None:
+    far = TicketChains(SEED, RUN, 8).anchor(3 * GAP)
+    assert TicketChains(SEED, RUN, 8).number_of(far) is None
+    assert TicketChains(SEED, RUN, 8, sent=range(3 * GAP + 1)).number_of(far) == 3 * GAP
+
+
 def test_a_strangers_anchor_is_none_of_these_chains() -> None:
     chains = TicketChains(SEED, RUN, 8)
     assert chains.number_of(TicketChains(b"stranger", RUN, 8).anchor(0)) is None
