@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from assay.protocol.errors import AssayError, InvariantError
+from assay.protocol.program.trace import OnStep
 from assay.protocol.types import Digest, Round, Seat
 from assay.training.rounds import TorchCompute
 from assay_ledger.agents import patience
@@ -42,6 +45,7 @@ from assay_verifier.answering import (
 from assay_verifier.audit_jobs import AuditJobs
 from assay_verifier.calling import own_calls
 from assay_verifier.finding_book import Ended, FindingBook
+from assay_verifier.pacing import Measured, OutOfTime, Pace, Stint
 from assay_verifier.replaying import CommitmentReplay
 from assay_verifier.secret_chains import TicketChains
 from assay_verifier.ticket_keeping import (
@@ -105,7 +109,7 @@ class ReplayingAgent(Agent):
         self._published = {Round(entry["round"]) for entry in self.journal.entries("base")}
         self._replays: OrderedDict[tuple[Digest, tuple[Digest, ...]], CommitmentReplay] = OrderedDict()
         self._done: dict[tuple[Digest, tuple[Digest, ...]], int] = {}
-        self._unit_s: float | None = None
+        self._units = Measured()
         self._called_at: tuple[object, ...] = ()
         self._free = 0
 
@@ -141,7 +145,8 @@ class ReplayingAgent(Agent):
     def candidates(self, view: RunView) -> Iterator[Choice]:
         """See ActorLoop."""
         yield from self.play(view)
-        yield from auditing(self.calls, self.findings, self._done, view.now, self.inclusion, self._unit_s)
+        pace = Pace(self._units.unit_s, self.target.facts.rounds.steps_per_unit, view.terms.length)
+        yield from auditing(self.calls, self.findings, self._done, view.now, self.inclusion, pace)
         bond, stopped = self.target.facts.tickets.bond, view.state.money.is_stopped
         plan = TicketPlan(self.tickets_wanted, self._is_leaving(view), self._free, bond, stopped)
         yield from ticket_actions(plan, self.records.held_tickets(), self.chains, self.records, view.now)
@@ -192,13 +197,20 @@ class ReplayingAgent(Agent):
         replay = self.replay_of(view, work.place, work.round, work.seat, work.keys)
         self._done[work.place, work.keys] = replay.done
         if not replay.is_done:
-            before = self._clock()
-            replay.advance()
-            self._unit_s = self._clock() - before
+            self._within_time(replay.advance, self._units, view)
             self._done[work.place, work.keys] = replay.done
             self.progress(f"replaying seat {work.seat} of round {work.round}", replay.done, work.units)
         if replay.is_done:
             self._finish(replay, work.place)
+
+    def _within_time(self, compute: Callable[[OnStep], None], measured: Measured, view: RunView) -> None:
+        """Computes a unit, or gives it up where it would keep a call from being opened; notes how long it took."""
+        moments = [last_moment(call.deadline, self.inclusion) - view.now for call in self.calls]
+        left = min((moment for moment in moments if moment > 0), default=inf)
+        stint = Stint(self._clock, self.target.facts.rounds.steps_per_unit, left)
+        with suppress(OutOfTime):
+            compute(stint)
+        measured.note(stint.seconds)
 
     def _finish(self, replay: CommitmentReplay, place: Digest) -> None:
         job = self.jobs.update_job(replay.work.lists[0], replay.lists[0])

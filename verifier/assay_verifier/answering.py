@@ -1,7 +1,7 @@
 """Which duties a ticket answers, which replays come first, and when its call is opened. Pure.
 
 Not opening costs more than missing everything, so a call is always opened in time, with what is done. Of the duties
-that are owed the lowest draws come first; a pass that cannot end in time is left out for one that can. A result that
+that are owed the lowest draws come first; a pass that cannot end in time waits for those that can. A result that
 accuses somebody is opened once other kernels have found the same: a duty missed costs 3 w, a false accusation B.
 Source: docs/adr/0033-second-round.md, trailing path 4 to 7.
 """
@@ -19,10 +19,14 @@ from assay.protocol.types import Digest, Seat
 from assay_ledger.agents.round_actions import RoundAction
 from assay_verifier.comparing import FalseClaim, against_attestation, against_work
 from assay_verifier.drawing import Drawn
+from assay_verifier.pacing import Pace
 from assay_verifier.replaying import MOST_KEYS
 
 LAST_MOMENT_S: Final = 120
 """Beside the chain's inclusion delay: how long before its deadline a call is opened with what is done, in seconds."""
+
+UNKNOWN: Final = Pace()
+"""Before anything was measured everything seems to end in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +138,6 @@ def passes(duties: Sequence[OwnDuty], findings: Findings) -> tuple[ReplayPass, .
     return tuple(sorted(made, key=lambda p: (p.rank, p.place)))
 
 
-def is_in_time(left_s: float, units: int, unit_s: float | None) -> bool:
-    """Whether so many units end before the last moment; unit_s: what one took here, None before the first."""
-    return left_s > 0 and (unit_s is None or units * unit_s <= left_s)
-
-
 def last_moment(deadline: int, inclusion: int) -> int:
     """The chain time from which a call is opened with what is done."""
     return deadline - inclusion - LAST_MOMENT_S
@@ -150,19 +149,19 @@ def auditing(
     done: Mapping[tuple[Digest, tuple[Digest, ...]], int],
     now: int,
     inclusion: int,
-    unit_s: float | None,
+    pace: Pace = UNKNOWN,
 ) -> Iterator[OpenCall | ConfirmFinding | ReplayUnit]:
-    """What is due, most urgent first: openings, what accuses, then units of passes that end in time.
+    """What is due, most urgent first: openings, what accuses, units of passes that end in time, then of any others.
 
-    done: units computed of a pass, by its place and keys; inclusion: the chain's delay, in seconds.
+    done: units computed of a pass, by its place and keys; inclusion: the chain's delay, in seconds; pace: of a unit.
     """
     for call in calls:
-        moment = last_moment(call.deadline, inclusion)
+        left = last_moment(call.deadline, inclusion) - now
         if now > call.deadline:
             continue
-        waits = [p for p in passes(call.duties, findings) if is_in_time(moment - now, _left(p, done), unit_s)]
+        waits = [p for p in passes(call.duties, findings) if pace.ends_in(left, _left(p, done)) or pace.may_try(left)]
         unsure = [own for own in call.duties if _missing(own, findings)]
-        if now >= moment or not (waits or unsure):
+        if left <= 0 or not (waits or unsure):
             yield OpenCall(call.ticket, call.epoch, tuple(own.drawn.rank for own in ready(call, findings)))
     opened = [call for call in calls if now < last_moment(call.deadline, inclusion)]
     for call in opened:
@@ -170,10 +169,13 @@ def auditing(
             for key in _missing(own, findings):
                 yield ConfirmFinding(own.place, own.drawn.round, own.drawn.seat, key)
     # Passes of several calls are planned together: one commitment is replayed once for all of them.
-    moment = min((last_moment(call.deadline, inclusion) for call in opened), default=now)
-    for wanted in passes([own for call in opened for own in call.duties], findings):
-        if is_in_time(moment - now, _left(wanted, done), unit_s):
-            yield ReplayUnit(wanted, done.get((wanted.place, wanted.keys), 0) + 1)
+    left = min((last_moment(call.deadline, inclusion) - now for call in opened), default=0)
+    planned = passes([own for call in opened for own in call.duties], findings)
+    in_time = [wanted for wanted in planned if pace.ends_in(left, _left(wanted, done))]
+    # What seems too long is tried while nothing else is to do: only so is a wrong estimate found out.
+    tried = [wanted for wanted in planned if wanted not in in_time and pace.may_try(left)]
+    for wanted in (*in_time, *tried):
+        yield ReplayUnit(wanted, done.get((wanted.place, wanted.keys), 0) + 1)
 
 
 def ready(call: OwnCall, findings: Findings) -> Iterator[OwnDuty]:

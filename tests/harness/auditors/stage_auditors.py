@@ -88,7 +88,7 @@ class StageAuditor:
         """Everything it does in the newest epoch."""
         done: dict[tuple[Digest, tuple[Digest, ...]], int] = {}
         while calls := self.calls():
-            action = next(auditing(calls, self.findings, done, self.stage.now, 0, None))
+            action = next(auditing(calls, self.findings, done, self.stage.now, 0))
             match action:
                 case OpenCall() if self.cheat is AuditCheat.ABSENT:
                     return

@@ -22,7 +22,6 @@ from assay_verifier.answering import (
     ReplayPass,
     ReplayUnit,
     auditing,
-    is_in_time,
     last_moment,
     owed,
     passes,
@@ -30,11 +29,12 @@ from assay_verifier.answering import (
 )
 from assay_verifier.drawing import Drawn
 from assay_verifier.finding_book import Ended, FindingBook
+from assay_verifier.pacing import Pace
 from assay_verifier.replaying import MOST_KEYS
 
 DEADLINE, INCLUSION = 10_000, 600
 MOMENT = DEADLINE - INCLUSION - LAST_MOMENT_S
-UNITS = 60
+UNITS, STEPS = 60, 4
 
 
 def digest(n: int) -> Digest:
@@ -79,7 +79,7 @@ def call(*duties: OwnDuty, ticket: int = 1) -> OwnCall:
 def first(book: FindingBook, *calls: OwnCall, now: int = 0, unit_s: float | None = None, done: int = 0) -> object:
     """The most urgent action; so many units of every pass are done."""
     counts = {(p.place, p.keys): done for c in calls for p in passes(c.duties, book)}
-    return next(auditing(calls, book, counts, now, INCLUSION, unit_s), None)
+    return next(auditing(calls, book, counts, now, INCLUSION, Pace(unit_s, STEPS)), None)
 
 
 # --- what is owed, and what is replayed for it
@@ -117,21 +117,18 @@ def test_a_pass_holds_so_many_keys_and_no_more(keys: int, count: int, book: Find
 # --- in time
 
 
-def test_a_pass_that_ends_in_time_to_the_second_is_gone_on_with() -> None:
-    assert is_in_time(120.0, 60, 2.0) and not is_in_time(119.9, 60, 2.0)
-    assert is_in_time(2.0, 1, 2.0) and not is_in_time(1.9, 1, 2.0)
-
-
-def test_the_first_unit_shows_how_long_one_takes() -> None:
-    assert is_in_time(1.0, 60, None) and not is_in_time(0.0, 60, None)
-
-
 def test_the_lowest_pass_that_ends_in_time_is_computed(book: FindingBook) -> None:
     low, high = duty(1, 0), duty(2, 1, work=SeatWork(30, WORK.marks, ENDS, WORK.update))
     made = first(book, call(low, high), now=MOMENT - 120, unit_s=2.0)
     assert isinstance(made, ReplayUnit) and (made.work.rank, made.unit) == (1, 1)
     made = first(book, call(low, high), now=MOMENT - 119, unit_s=2.0)
     assert isinstance(made, ReplayUnit) and (made.work.rank, made.unit) == (2, 1)
+
+
+def test_what_seems_too_long_is_tried_while_there_is_time_for_a_step(book: FindingBook) -> None:
+    made = first(book, call(duty(1)), now=MOMENT - 100, unit_s=400.0)
+    assert isinstance(made, ReplayUnit) and (made.work.rank, made.unit) == (1, 1)
+    assert first(book, call(duty(1)), now=MOMENT - 99, unit_s=400.0) == OpenCall(TicketId(1), 3, ())
 
 
 def test_a_pass_goes_on_where_it_stands(book: FindingBook) -> None:
@@ -150,7 +147,7 @@ def test_a_call_is_opened_at_its_last_moment_with_what_is_done(book: FindingBook
 
 
 def test_a_call_is_opened_at_once_when_nothing_more_ends_in_time(book: FindingBook) -> None:
-    assert first(book, call(duty(1)), now=MOMENT - 119, unit_s=2.0) == OpenCall(TicketId(1), 3, ())
+    assert first(book, call(duty(1)), now=MOMENT - 1, unit_s=4.1) == OpenCall(TicketId(1), 3, ())
 
 
 def test_a_call_without_duties_is_opened_too(book: FindingBook) -> None:
