@@ -183,6 +183,7 @@ def replay_work(
         return ReplayedWork(record, steps, work.steps, work.steps_per_unit, has_marks, differs, unit, ends, update)
 
     if replay.differs_at is not None:
+        replay.confirm()
         return said(FalseClaim.END)
     if not replay.is_done:
         return said(None)

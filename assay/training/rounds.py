@@ -54,7 +54,9 @@ class TorchCompute:
                 on_step(t)
         return state
 
-    def recheck(self, program: Program, lists: ListBytes, steps: int = 1) -> ListBytes:
+    def recheck(
+        self, program: Program, lists: ListBytes, steps: int = 1, on_step: Callable[[int], None] | None = None
+    ) -> ListBytes:
         """The same from the beginning by other kernel variants and another number of threads.
 
         Before an accusation: a defect of this machine must not look like another's fraud.
@@ -62,7 +64,7 @@ class TorchCompute:
         threads = torch.get_num_threads()
         torch.set_num_threads(2 if threads == 1 else 1)
         try:
-            return _run(Executor(program, cross_check=True), lists, steps)
+            return _run(Executor(program, cross_check=True), lists, steps, on_step)
         finally:
             torch.set_num_threads(threads)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -36,6 +36,7 @@ from assay_verifier.answering import (
     Findings,
     OpenCall,
     OwnCall,
+    Progressed,
     ReplayUnit,
     auditing,
     last_moment,
@@ -45,7 +46,7 @@ from assay_verifier.answering import (
 from assay_verifier.audit_jobs import AuditJobs
 from assay_verifier.calling import own_calls
 from assay_verifier.finding_book import Ended, FindingBook
-from assay_verifier.pacing import Measured, OutOfTime, Pace, Stint
+from assay_verifier.pacing import SLOWER, Measured, OutOfTime, Pace, Stint
 from assay_verifier.replaying import CommitmentReplay
 from assay_verifier.secret_chains import TicketChains
 from assay_verifier.ticket_keeping import (
@@ -109,7 +110,8 @@ class ReplayingAgent(Agent):
         self._published = {Round(entry["round"]) for entry in self.journal.entries("base")}
         self._replays: OrderedDict[tuple[Digest, tuple[Digest, ...]], CommitmentReplay] = OrderedDict()
         self._done: dict[tuple[Digest, tuple[Digest, ...]], int] = {}
-        self._units = Measured()
+        self._unchecked: dict[tuple[Digest, Digest | None], int] = {}
+        self._units, self._again = Measured(), Measured()
         self._called_at: tuple[object, ...] = ()
         self._free = 0
 
@@ -145,8 +147,7 @@ class ReplayingAgent(Agent):
     def candidates(self, view: RunView) -> Iterator[Choice]:
         """See ActorLoop."""
         yield from self.play(view)
-        pace = Pace(self._units.unit_s, self.target.facts.rounds.steps_per_unit, view.terms.length)
-        yield from auditing(self.calls, self.findings, self._done, view.now, self.inclusion, pace)
+        yield from auditing(self.calls, self.findings, self._progressed(view), view.now, self.inclusion)
         bond, stopped = self.target.facts.tickets.bond, view.state.money.is_stopped
         plan = TicketPlan(self.tickets_wanted, self._is_leaving(view), self._free, bond, stopped)
         yield from ticket_actions(plan, self.records.held_tickets(), self.chains, self.records, view.now)
@@ -203,6 +204,13 @@ class ReplayingAgent(Agent):
         if replay.is_done:
             self._finish(replay, work.place)
 
+    def _progressed(self, view: RunView) -> Progressed:
+        unit_s, again_s = self._units.unit_s, self._again.unit_s
+        if again_s is None and unit_s is not None:
+            again_s = SLOWER * unit_s
+        pace = Pace(unit_s, self.target.facts.rounds.steps_per_unit, view.terms.length)
+        return Progressed(self._done, self._unchecked, pace, replace(pace, unit_s=again_s))
+
     def _within_time(self, compute: Callable[[OnStep], None], measured: Measured, view: RunView) -> None:
         """Computes a unit, or gives it up where it would keep a call from being opened; notes how long it took."""
         moments = [last_moment(call.deadline, self.inclusion) - view.now for call in self.calls]
@@ -210,7 +218,8 @@ class ReplayingAgent(Agent):
         stint = Stint(self._clock, self.target.facts.rounds.steps_per_unit, left)
         with suppress(OutOfTime):
             compute(stint)
-        measured.note(stint.seconds)
+        if stint.seconds is not None:
+            measured.note(stint.seconds)
 
     def _finish(self, replay: CommitmentReplay, place: Digest) -> None:
         job = self.jobs.update_job(replay.work.lists[0], replay.lists[0])
@@ -219,15 +228,34 @@ class ReplayingAgent(Agent):
         self.book.add(place, Ended(replay.ends, update), found)
 
     def do_confirm(self, action: ConfirmFinding, view: RunView) -> None:
-        """Has other kernels find the same. Raises RecheckMismatch, UnavailableError."""
-        keys = self.book.pass_of(action.place, action.key)
-        replay = self.replay_of(view, action.place, Round(action.round), action.seat, keys)
-        if action.key is not None:
-            replay.confirm_accumulators()
-        else:
-            replay.confirm()
-            self._confirm_update(replay, action.place)
-        self.book.confirm(action.place, action.key)
+        """Has other kernels find the same, a unit at a time. Raises RecheckMismatch, UnavailableError."""
+        place, key = action.place, action.key
+        keys = self.book.pass_of(place, key)
+        replay = self.replay_of(view, place, Round(action.round), action.seat, keys)
+        try:
+            if action.left and not replay.is_done:  # the disk lost the last states
+                self._within_time(replay.advance, self._units, view)
+            elif action.left:
+                self._within_time(lambda on_step: replay.check_unit(key, on_step), self._again, view)
+            self._unchecked[place, key] = left = replay.unchecked(key) + replay.work.units - replay.done
+            self.progress(f"computing seat {action.seat} of round {action.round} again", 1, 1 + left)
+            if action.left == left == 0:
+                self._check_noted(replay, place)
+                if key is None:
+                    self._confirm_update(replay, place)
+                self.book.confirm(place, key)
+        except RecheckMismatch:
+            # Either calculation may be the false one: the pass is done again from there.
+            self._unchecked = {at: n for at, n in self._unchecked.items() if at[0] != place}
+            self._done[place, keys] = replay.done
+            self.book.withdraw(place, keys)
+            raise
+
+    def _check_noted(self, replay: CommitmentReplay, place: Digest) -> None:
+        """What the journal noted of a pass may be from before a part of it was taken back. Raises RecheckMismatch."""
+        noted = self.book.finding(place, replay.keys)
+        if noted is None or (noted.ends, noted.accumulators) != (replay.ends, replay.accumulators):
+            raise RecheckMismatch("A pass does not end in what was noted of it.")
 
     def _confirm_update(self, replay: CommitmentReplay, place: Digest) -> None:
         job, ended = self.jobs.update_job(replay.work.lists[0], replay.lists[0]), self.book.ended(place)

@@ -2,14 +2,15 @@
 
 Not opening costs more than missing everything, so a call is always opened in time, with what is done. Of the duties
 that are owed the lowest draws come first; a pass that cannot end in time waits for those that can. A result that
-accuses somebody is opened once other kernels have found the same: a duty missed costs 3 w, a false accusation B.
+accuses somebody is opened once other kernels have found the same, and left out if they have not by then: a duty missed
+costs 3 w and is drawn again for others, a false accusation by a fault of this machine costs B.
 Source: docs/adr/0033-second-round.md, trailing path 4 to 7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from assay.protocol.rounds.duty_types import NO_FINDING, DutyResult, ReplayFinding
@@ -78,12 +79,16 @@ class ReplayUnit(RoundAction):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmFinding(RoundAction):
-    """Have other kernels find the same before somebody is accused: the end, or the accumulator under a key."""
+    """Have other kernels find the same before somebody is accused: the end, or the accumulator under a key.
+
+    `left` units are still to be computed by them: the next one; of none the update; None: look how many there are.
+    """
 
     place: Digest
     round: int
     seat: Seat
     key: Digest | None
+    left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,39 +148,60 @@ def last_moment(deadline: int, inclusion: int) -> int:
     return deadline - inclusion - LAST_MOMENT_S
 
 
-def auditing(
-    calls: Sequence[OwnCall],
-    findings: Findings,
-    done: Mapping[tuple[Digest, tuple[Digest, ...]], int],
-    now: int,
-    inclusion: int,
-    pace: Pace = UNKNOWN,
-) -> Iterator[OpenCall | ConfirmFinding | ReplayUnit]:
-    """What is due, most urgent first: openings, what accuses, units of passes that end in time, then of any others.
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """How far this machine is, and how quick: what is planned by. `unchecked` are units left to other kernels.
 
-    done: units computed of a pass, by its place and keys; inclusion: the chain's delay, in seconds; pace: of a unit.
+    `done` counts units of a pass, by its place and keys; `again` is the pace of units that are computed again.
+    """
+
+    done: Mapping[tuple[Digest, tuple[Digest, ...]], int] = field(default_factory=dict)
+    unchecked: Mapping[tuple[Digest, Digest | None], int] = field(default_factory=dict)
+    pace: Pace = UNKNOWN
+    again: Pace = UNKNOWN
+
+    def left(self, wanted: ReplayPass | ConfirmFinding) -> int:
+        """Units to compute."""
+        if isinstance(wanted, ConfirmFinding):
+            return wanted.left or 0
+        return wanted.units - self.done.get((wanted.place, wanted.keys), 0)
+
+    def ends_in(self, left_s: float, wanted: ReplayPass | ConfirmFinding) -> bool:
+        """Whether it seems to end in so many seconds."""
+        pace = self.again if isinstance(wanted, ConfirmFinding) and wanted.left else self.pace
+        return pace.ends_in(left_s, self.left(wanted))
+
+    def may_try(self, left_s: float, wanted: ReplayPass | ConfirmFinding) -> bool:
+        """Whether there is time to try what seems to take longer."""
+        return (self.again if isinstance(wanted, ConfirmFinding) else self.pace).may_try(left_s)
+
+
+def auditing(
+    calls: Sequence[OwnCall], findings: Findings, at: Progressed, now: int, inclusion: int
+) -> Iterator[OpenCall | ConfirmFinding | ReplayUnit]:
+    """What is due, most urgent first: openings, what ends in time, then what seems to take longer.
+
+    Passes come before second calculations: a duty costs the same whichever it is, and the second calculation of one
+    takes as long as the passes of many. inclusion: the chain's delay, in seconds.
     """
     for call in calls:
         left = last_moment(call.deadline, inclusion) - now
         if now > call.deadline:
             continue
-        waits = [p for p in passes(call.duties, findings) if pace.ends_in(left, _left(p, done)) or pace.may_try(left)]
-        unsure = [own for own in call.duties if _missing(own, findings)]
-        if left <= 0 or not (waits or unsure):
+        if left <= 0 or not any(at.ends_in(left, w) or at.may_try(left, w) for w in _wanted([call], findings, at)):
             yield OpenCall(call.ticket, call.epoch, tuple(own.drawn.rank for own in ready(call, findings)))
     opened = [call for call in calls if now < last_moment(call.deadline, inclusion)]
-    for call in opened:
-        for own in call.duties:
-            for key in _missing(own, findings):
-                yield ConfirmFinding(own.place, own.drawn.round, own.drawn.seat, key)
-    # Passes of several calls are planned together: one commitment is replayed once for all of them.
     left = min((last_moment(call.deadline, inclusion) - now for call in opened), default=0)
-    planned = passes([own for call in opened for own in call.duties], findings)
-    in_time = [wanted for wanted in planned if pace.ends_in(left, _left(wanted, done))]
+    # Passes of several calls are planned together: one commitment is replayed once for all of them.
+    planned = _wanted(opened, findings, at)
+    in_time = [wanted for wanted in planned if at.ends_in(left, wanted)]
     # What seems too long is tried while nothing else is to do: only so is a wrong estimate found out.
-    tried = [wanted for wanted in planned if wanted not in in_time and pace.may_try(left)]
+    tried = [wanted for wanted in planned if wanted not in in_time and at.may_try(left, wanted)]
     for wanted in (*in_time, *tried):
-        yield ReplayUnit(wanted, done.get((wanted.place, wanted.keys), 0) + 1)
+        if isinstance(wanted, ConfirmFinding):
+            yield wanted
+        else:
+            yield ReplayUnit(wanted, at.done.get((wanted.place, wanted.keys), 0) + 1)
 
 
 def ready(call: OwnCall, findings: Findings) -> Iterator[OwnDuty]:
@@ -199,5 +225,12 @@ def _missing(own: OwnDuty, findings: Findings) -> tuple[Digest | None, ...]:
     return tuple(key for key in wanted if not findings.is_confirmed(own.place, key))
 
 
-def _left(wanted: ReplayPass, done: Mapping[tuple[Digest, tuple[Digest, ...]], int]) -> int:
-    return wanted.units - done.get((wanted.place, wanted.keys), 0)
+def _wanted(calls: Sequence[OwnCall], findings: Findings, at: Progressed) -> list[ReplayPass | ConfirmFinding]:
+    """What some calls wait for: what takes no time, then passes, the lowest draw first, then second calculations."""
+    duties = [own for call in calls for own in call.duties]
+    found: dict[ConfirmFinding, None] = {}
+    for own in duties:
+        for key in _missing(own, findings):
+            left = at.unchecked.get((own.place, key))
+            found[ConfirmFinding(own.place, own.drawn.round, own.drawn.seat, key, left)] = None
+    return [*(c for c in found if not c.left), *passes(duties, findings), *(c for c in found if c.left)]

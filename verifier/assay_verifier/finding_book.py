@@ -63,6 +63,14 @@ class FindingBook:
         self._journal.note("confirmed", place=place, key=key)
         self._confirmed.add((place, key))
 
+    def withdraw(self, place: Digest, keys: tuple[Digest, ...]) -> None:
+        """Other kernels found something else than a pass: it is done again, and what it ends in then counts."""
+        self._ended.pop(place, None)
+        for key in keys:
+            self._accumulators.pop((place, key), None)
+            self._passes.pop((place, key), None)
+        self._confirmed = {known for known in self._confirmed if known[0] != place}
+
     def ended(self, place: Digest) -> Ended | None:
         """Where a commitment ends; None before it was replayed."""
         return self._ended.get(place)

@@ -18,6 +18,10 @@ LAST_FEW: Final = 5
 """Units whose times are looked at: of two that differ the quicker one counts."""
 
 
+SLOWER: Final = 16
+"""What a unit takes by other kernels, on one thread, against the usual ones, before one was measured."""
+
+
 class OutOfTime(Exception):
     """The next step of a unit would end too late."""
 
@@ -47,7 +51,7 @@ class Stint:
 
     def __init__(self, clock: Callable[[], float], steps: int, left_s: float) -> None:
         """`left_s`: seconds until its last step has to be done."""
-        self._clock, self._left = clock, steps
+        self._clock, self._steps, self._done = clock, steps, 0
         self._began = self._at = clock()
         self._until = self._began + left_s
         self._longest = 0.0
@@ -56,14 +60,17 @@ class Stint:
         """One more step is done. Raises OutOfTime where another one as long as the longest would end too late."""
         before, self._at = self._at, self._clock()
         self._longest = max(self._longest, self._at - before)
-        self._left -= 1
-        if self._left and self._at + self._longest > self._until:
+        self._done += 1
+        if self._done < self._steps and self._at + self._longest > self._until:
             raise OutOfTime
 
     @property
-    def seconds(self) -> float:
-        """From its beginning to its last step; of one that was given up it is the least that it takes."""
-        return self._at - self._began
+    def seconds(self) -> float | None:
+        """What the unit takes, from its beginning to its last step; as much a step for one that was given up.
+
+        None before the first step.
+        """
+        return (self._at - self._began) * self._steps / self._done if self._done else None
 
 
 class Measured:

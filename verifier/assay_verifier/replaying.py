@@ -2,7 +2,8 @@
 
 Nothing is asked of whoever is audited. The solver's marks of progress only tell where a lie begins: the unit of the
 first mark that differs is computed again by other kernels before anybody is accused, so that a fault of this machine
-does not become somebody's fraud. What is kept on disk resumes the pass after a crash, and answers games about it.
+does not become somebody's fraud (`rechecking`). What is kept on disk resumes the pass after a crash, and answers games
+about it.
 Source: docs/adr/0032-witnessed-step.md; docs/protocol/witness.md, WT-11, WT-12.
 """
 
@@ -24,6 +25,7 @@ from assay.training.long_runs import LongRun, Progress, StateFormat, kept_state
 from assay.training.long_trace import LongTrace
 from assay_ledger.index.computing import Compute, RecheckMismatch
 from assay_ledger.store.progress import ProgressFolder
+from assay_verifier.rechecking import SecondRun
 
 KEY_BYTES: Final = 8
 """Of a witness key that the program reads; what is behind them is zero."""
@@ -73,8 +75,9 @@ class CommitmentReplay:
         self._folder = folder / keccak(self._program.root + work.steps.to_bytes(8, "big") + roots).hex()
         self._progress = ProgressFolder(self._folder)
         self._roots = ProgressFolder(self._folder / "plain")
-        self._before: ListBytes | None = None
         self._run = self._resumed()
+        again = self._folder / "again"
+        self._second = SecondRun(compute, self._program, self._start, work.steps_per_unit, self._progress, again)
 
     @property
     def done(self) -> int:
@@ -111,46 +114,37 @@ class CommitmentReplay:
         return next((k for k in range(1, self.done + 1) if roots[k * unit] != self.work.marks[k - 1]), None)
 
     def advance(self, on_step: OnStep | None = None) -> None:
-        """Compute one unit, and once more by other kernels where it is the first to differ from the solver's marks.
-
-        Raises:
-            RecheckMismatch: this machine's two calculations differ. The unit is not done.
-        """
-        before, differed = self._run.lists, self.differs_at is not None
+        """Compute one unit."""
+        before = self.done, self._run.lists
         self._run.advance(on_step)
         self._note()
-        self._before = before
-        if not differed and self.differs_at is not None:
-            try:
-                self._check_unit(before)
-            except RecheckMismatch:
-                self._take_back()
-                raise
+        self._second.offer(*before)
 
-    def confirm(self) -> None:
-        """Compute again by other kernels what an accusation over the end would rest on, unless that is done.
+    def unchecked(self, key: Digest | None) -> int:
+        """Units to compute until other kernels found what an accusation rests on: over the end, or a key's accumulator.
+
+        The first unit whose mark differs, where the solver shows marks, its last one where all agree; everything where
+        it shows none. An accumulator shows no place at which it went wrong, so everything too.
+        """
+        return len(self._second.left(self._wanted(key)))
+
+    def check_unit(self, key: Digest | None, on_step: OnStep | None = None) -> None:
+        """Compute the next of them by other kernels.
 
         Raises:
-            RecheckMismatch: this machine's two calculations differ.
+            RecheckMismatch: this machine's two calculations differ. The unit, and what came after it, is not done.
         """
-        if self.differs_at is not None:
-            return
-        if self._has_marks and self._before is not None:
-            # All marks agree, and the end differs all the same.
-            self._check_unit(self._before)
-        else:
-            self._check(self._compute.recheck(self.work.plain, self.work.lists, self.work.steps))
+        unit = self._second.left(self._wanted(key)).start
+        try:
+            self._second.check(unit, on_step)
+        except RecheckMismatch:
+            self._take_back(unit)
+            raise
 
-    def confirm_accumulators(self) -> None:
-        """Compute everything again by other kernels: an accumulator shows no place at which it went wrong.
-
-        Raises:
-            RecheckMismatch: this machine's two calculations differ.
-        """
-        again = self._compute.recheck(self._program, self._start, self.work.steps)
-        self._check(again)
-        if tuple(Digest(part[0]) for part in again[len(TrainingList) + 1 :: 2]) != self.accumulators:
-            raise RecheckMismatch("Two replays end in different accumulators.")
+    def confirm(self, key: Digest | None = None) -> None:
+        """Compute all of them. Raises RecheckMismatch."""
+        while self.unchecked(key):
+            self.check_unit(key)
 
     def trace(self, key: Digest | None) -> Trace:
         """The run for games from the states that were kept: of the plain program, or of the witnessed one and a key."""
@@ -194,17 +188,19 @@ class CommitmentReplay:
         if self._roots.roots.get(step) != root:
             self._roots.note({step: root})
 
-    def _take_back(self) -> None:
-        """Forget the last unit."""
-        self._progress.drop(self.done * self.work.steps_per_unit)
-        self._run, self._before = self._resumed(), None
+    def _wanted(self, key: Digest | None) -> range:
+        if key is not None or not self._has_marks:
+            return range(1, self.work.units + 1)
+        # All marks agree, and the update or somebody's attestation differs: the solver found the same end.
+        at = self.differs_at or self.work.units
+        return range(at, at + 1)
 
-    def _check_unit(self, before: ListBytes) -> None:
-        self._check(self._compute.recheck(self.work.plain, before[: len(TrainingList)], self.work.steps_per_unit))
-
-    def _check(self, again: ListBytes) -> None:
-        if again[: len(TrainingList)] != self.lists:
-            raise RecheckMismatch(f"Two replays of a commitment of {self.work.units} units end in different states.")
+    def _take_back(self, unit: int) -> None:
+        """Forget a unit and what came after it."""
+        for done in range(unit, self.done + 1):
+            self._progress.drop(done * self.work.steps_per_unit)
+        self._second.forget()
+        self._run = self._resumed()
 
 
 class PartOfProgress:

@@ -37,7 +37,7 @@ class Compute(Protocol):
         """Y after some steps from X; `tamper` makes it a lie that is consistent from there on."""
         ...
 
-    def recheck(self, program: Program, lists: ListBytes, steps: int) -> ListBytes:
+    def recheck(self, program: Program, lists: ListBytes, steps: int, on_step: OnStep | None = None) -> ListBytes:
         """The same by other kernel variants, before an accusation."""
         ...
 

@@ -42,12 +42,12 @@ class SlowCompute:
         self.runs += 1
         return COMPUTE.run(program, lists, steps, tamper, self._after(self._step_s, on_step))
 
-    def recheck(self, program: Program, lists: ListBytes, steps: int = 1) -> ListBytes:
+    def recheck(self, program: Program, lists: ListBytes, steps: int = 1, on_step: OnStep | None = None) -> ListBytes:
         """See Compute."""
-        if steps > 1:
-            self.rechecks += 1
-            self._takes(steps * self._recheck_s)
-        return COMPUTE.recheck(program, lists, steps)
+        if steps == 1:
+            return COMPUTE.recheck(program, lists, steps, on_step)
+        self.rechecks += 1
+        return COMPUTE.recheck(program, lists, steps, self._after(self._recheck_s, on_step))
 
     def trace(self, *given: Any, **named: Any) -> Trace:
         """See Compute."""

@@ -19,6 +19,7 @@ from assay_verifier.answering import (
     Findings,
     OpenCall,
     OwnCall,
+    Progressed,
     ReplayUnit,
     auditing,
     ready,
@@ -88,7 +89,7 @@ class StageAuditor:
         """Everything it does in the newest epoch."""
         done: dict[tuple[Digest, tuple[Digest, ...]], int] = {}
         while calls := self.calls():
-            action = next(auditing(calls, self.findings, done, self.stage.now, 0))
+            action = next(auditing(calls, self.findings, Progressed(done), self.stage.now, 0))
             match action:
                 case OpenCall() if self.cheat is AuditCheat.ABSENT:
                     return
@@ -112,7 +113,7 @@ class StageAuditor:
                     replay = self._replay(self.book.pass_of(place, key))
                     while not replay.is_done:
                         replay.advance()
-                    replay.confirm_accumulators() if key is not None else replay.confirm()
+                    replay.confirm(key)
                     self.book.confirm(place, key)
 
     def _replay(self, keys: tuple[Digest, ...]) -> CommitmentReplay:

@@ -13,6 +13,7 @@ import pytest
 
 from assay.protocol.errors import RejectedError, UnavailableError
 from assay.protocol.program.program import Program
+from assay.protocol.program.trace import OnStep
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.trees.state import ListBytes, TrainingList
 from assay.protocol.types import Digest, Round, Seat
@@ -309,7 +310,7 @@ def test_a_machine_whose_kernels_disagree_accuses_nobody(run: RoundStageRun, tmp
 
         run, trace = COMPUTE.run, COMPUTE.trace
 
-        def recheck(self, program: Program, lists: ListBytes, steps: int) -> ListBytes:
+        def recheck(self, program: Program, lists: ListBytes, steps: int, on_step: OnStep | None = None) -> ListBytes:
             found = COMPUTE.recheck(program, lists, steps)
             return (tuple(bytes([part[0] ^ 1]) + part[1:] for part in found[0]), *found[1:])
 

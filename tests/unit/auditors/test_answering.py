@@ -19,6 +19,7 @@ from assay_verifier.answering import (
     OpenCall,
     OwnCall,
     OwnDuty,
+    Progressed,
     ReplayPass,
     ReplayUnit,
     auditing,
@@ -76,10 +77,21 @@ def call(*duties: OwnDuty, ticket: int = 1) -> OwnCall:
     return OwnCall(TicketId(ticket), 3, ZERO, DEADLINE, duties)
 
 
-def first(book: FindingBook, *calls: OwnCall, now: int = 0, unit_s: float | None = None, done: int = 0) -> object:
-    """The most urgent action; so many units of every pass are done."""
+def first(
+    book: FindingBook,
+    *calls: OwnCall,
+    now: int = 0,
+    unit_s: float | None = None,
+    done: int = 0,
+    again_s: float | None = None,
+    unchecked: int | None = 0,
+) -> object:
+    """The most urgent action; so many units of every pass are done, and left of every second calculation."""
     counts = {(p.place, p.keys): done for c in calls for p in passes(c.duties, book)}
-    return next(auditing(calls, book, counts, now, INCLUSION, Pace(unit_s, STEPS)), None)
+    places = {own.place: {None, *own.keys} for c in calls for own in c.duties}
+    left = {} if unchecked is None else {(place, key): unchecked for place, keys in places.items() for key in keys}
+    at = Progressed(counts, left, Pace(unit_s, STEPS), Pace(again_s, STEPS))
+    return next(auditing(calls, book, at, now, INCLUSION), None)
 
 
 # --- what is owed, and what is replayed for it
@@ -165,7 +177,7 @@ def test_a_call_is_opened_when_everything_is_done(book: FindingBook) -> None:
 def test_what_accuses_a_commitment_is_confirmed_before_it_is_opened(book: FindingBook) -> None:
     own = duty(1, work=LIE)
     found(book, own)
-    assert first(book, call(own)) == ConfirmFinding(own.place, 1, Seat(0), None)
+    assert first(book, call(own)) == ConfirmFinding(own.place, 1, Seat(0), None, 0)
     book.confirm(own.place, None)
     assert first(book, call(own)) == OpenCall(TicketId(1), 3, (1,))
     assert result_of(own, book).update == WORK.update
@@ -177,11 +189,43 @@ def test_what_could_not_be_confirmed_in_time_is_left_out(book: FindingBook) -> N
     assert first(book, call(false, true), now=MOMENT) == OpenCall(TicketId(1), 3, (2,))
 
 
+def test_how_much_is_to_be_computed_again_is_looked_at_first(book: FindingBook) -> None:
+    own = duty(1, work=LIE)
+    found(book, own)
+    made = first(book, call(own, duty(2, seat=1)), now=MOMENT - 1, again_s=9000.0, unchecked=None)
+    assert made == ConfirmFinding(own.place, 1, Seat(0), None)
+
+
+def test_other_duties_come_before_a_second_calculation(book: FindingBook) -> None:
+    own, other = duty(1, work=LIE), duty(2, seat=1)
+    found(book, own)
+    made = first(book, call(own, other), now=MOMENT - 120, unit_s=2.0, again_s=2.0, unchecked=UNITS)
+    assert isinstance(made, ReplayUnit) and made.work.rank == 2
+
+
+def test_a_second_calculation_that_ends_in_time_comes_before_a_pass_that_does_not(book: FindingBook) -> None:
+    own, other = duty(1, work=LIE), duty(2, seat=1)
+    found(book, own)
+    made = first(book, call(own, other), now=MOMENT - 119, unit_s=2.0, again_s=50.0, unchecked=2)
+    assert made == ConfirmFinding(own.place, 1, Seat(0), None, 2)
+    made = first(book, call(own, other), now=MOMENT - 119, unit_s=2.0, again_s=60.0, unchecked=2)
+    assert isinstance(made, ReplayUnit) and made.work.rank == 2
+
+
+def test_a_call_waits_for_a_second_calculation_while_there_is_time_for_a_step(book: FindingBook) -> None:
+    own = duty(1, work=LIE)
+    found(book, own)
+    made = first(book, call(own), now=MOMENT - 100, again_s=400.0, unchecked=UNITS)
+    assert made == ConfirmFinding(own.place, 1, Seat(0), None, UNITS)
+    made = first(book, call(own), now=MOMENT - 99, again_s=400.0, unchecked=UNITS)
+    assert made == OpenCall(TicketId(1), 3, ())
+
+
 def test_an_accumulator_that_differs_is_confirmed_under_its_key(book: FindingBook) -> None:
     theirs = ReplayFinding(ENDS, WORK.update, (digest(8), digest(9)), (digest(8), digest(77)))
     own = reaudit(1, theirs)
     found(book, own)
-    assert first(book, call(own)) == ConfirmFinding(own.place, 1, Seat(0), digest(9))
+    assert first(book, call(own)) == ConfirmFinding(own.place, 1, Seat(0), digest(9), 0)
     book.confirm(own.place, digest(9))
     assert first(book, call(own)) == OpenCall(TicketId(1), 3, (1,))
     assert result_of(own, book).accumulators == (digest(1001), digest(8), digest(9))

@@ -49,3 +49,15 @@ def test_a_commitment_on_another_base_is_another_place(tmp_path: Path) -> None:
     book.add(PLACE, ENDED, {digest(7): digest(8)})
     assert not book.is_known(place_of(digest(20), digest(2)), digest(7))
     assert book.ended(place_of(digest(20), digest(2))) is None
+
+
+def test_a_finding_that_is_withdrawn_counts_no_more_until_its_pass_is_done_again(tmp_path: Path) -> None:
+    book = FindingBook(Journal(tmp_path))
+    book.add(PLACE, ENDED, {digest(7): digest(8)})
+    book.confirm(PLACE, None)
+    book.withdraw(PLACE, (digest(7),))
+    assert book.finding(PLACE, (digest(7),)) is None and not book.is_known(PLACE, digest(7))
+    assert not book.is_confirmed(PLACE, None) and book.pass_of(PLACE, digest(7)) == ()
+    book.add(PLACE, ENDED, {digest(7): digest(9)})
+    found = book.finding(PLACE, (digest(7),))
+    assert found is not None and found.accumulators == (digest(9),)

@@ -54,7 +54,11 @@ def test_a_unit_is_given_up_before_a_step_that_would_end_too_late(left_s: float,
             stint(step)
     except OutOfTime:
         pass
-    assert (done, stint.seconds) == (steps, [30.0, 50.0, 75.0, 100.0][steps - 1])
+    assert (done, stint.seconds) == (steps, [120.0, 100.0, 100.0, 100.0][steps - 1])
+
+
+def test_a_unit_without_a_step_says_nothing_of_its_time() -> None:
+    assert Stint(lambda: 0.0, 4, 10.0).seconds is None
 
 
 def test_the_last_step_of_a_unit_gives_nothing_up() -> None:

@@ -110,39 +110,86 @@ def test_marks_of_another_number_than_units_are_no_hint(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_a_fault_of_this_machine_is_no_accusation_of_a_true_mark(at: int, tmp_path: Path) -> None:
     made = CommitmentReplay(FaultyCompute(at), work(marks()), [key("own")], tmp_path)
+    for _ in range(UNITS):
+        made.advance()
+    assert made.differs_at == at and made.unchecked(None) == 1
     with pytest.raises(RecheckMismatch):
-        for _ in range(UNITS):
-            made.advance()
+        made.confirm()
     assert made.done == at - 1 and made.differs_at is None
     while not made.is_done:
         made.advance()
     assert made.ends == true_trace().list_roots(UNITS * STEPS), "what was found wrong is computed again"
 
 
-def test_without_marks_everything_is_computed_again_before_an_accusation(tmp_path: Path) -> None:
-    made = CommitmentReplay(FaultyCompute(2), work(), [key("own")], tmp_path / "faulty")
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_without_marks_everything_is_computed_again_before_an_accusation(at: int, tmp_path: Path) -> None:
+    made = CommitmentReplay(FaultyCompute(at), work(), [key("own")], tmp_path / "faulty")
     for _ in range(UNITS):
         made.advance()
+    assert made.unchecked(None) == UNITS
     with pytest.raises(RecheckMismatch):
         made.confirm()
-    replay(tmp_path, [key("own")]).confirm()
+    assert made.done == at - 1
+    while not made.is_done:
+        made.advance()
+    made.confirm()
+    assert made.unchecked(None) == 0 and made.ends == true_trace().list_roots(UNITS * STEPS)
 
 
 def test_an_end_that_differs_behind_true_marks_is_confirmed_by_the_last_unit(tmp_path: Path) -> None:
     made = replay(tmp_path, [key("own")], marks())
-    made.confirm()
-    made._run.lists = ((bytes(len(made._run.lists[0][0])), *made._run.lists[0][1:]), *made._run.lists[1:])
-    with pytest.raises(RecheckMismatch):
-        made.confirm()
+    assert made.unchecked(None) == 1
+    made.check_unit(None)
+    assert made.unchecked(None) == 0 and made.unchecked(key("own")) == UNITS - 1
 
 
 def test_an_accumulator_is_confirmed_over_every_step(tmp_path: Path) -> None:
-    found = replay(tmp_path, [key("own"), key("audited")])
-    found.confirm_accumulators()
-    lists = found._run.lists
-    found._run.lists = (*lists[:6], (bytes([lists[6][0][0] ^ 1]) + lists[6][0][1:],))
+    class Faulty(TorchCompute):
+        """Its main kernels end in another accumulator."""
+
+        def run(self, program: Program, lists: ListBytes, steps: int = 1, *args: object, **more: object) -> ListBytes:
+            end = super().run(program, lists, steps)
+            return (*end[:-1], (bytes([end[-1][0][0] ^ 1]) + end[-1][0][1:],))
+
+    made = CommitmentReplay(Faulty(), work(marks()), [key("own"), key("audited")], tmp_path / "faulty")
+    for _ in range(UNITS):
+        made.advance()
+    assert made.differs_at is None, "no mark shows it"
     with pytest.raises(RecheckMismatch):
-        found.confirm_accumulators()
+        made.confirm(key("audited"))
+    replay(tmp_path, [key("own"), key("audited")]).confirm(key("audited"))
+
+
+def test_a_process_that_died_goes_on_with_the_unit_that_was_not_computed_again(tmp_path: Path) -> None:
+    first = replay(tmp_path, [key("own")])
+    first.check_unit(None)
+    assert first.unchecked(None) == UNITS - 1
+    again = CommitmentReplay(COMPUTE, work(), [key("own")], tmp_path)
+    assert again.unchecked(None) == UNITS - 1
+    again.confirm()
+    assert CommitmentReplay(COMPUTE, work(), [key("own")], tmp_path).unchecked(None) == 0
+
+
+def test_a_unit_whose_start_is_not_kept_is_computed_again_from_the_state_before(tmp_path: Path) -> None:
+    shown = (*marks()[:2], Digest(b"lie".ljust(32, b"\0")))
+    made = CommitmentReplay(COMPUTE, work(shown), [], tmp_path, room=1)
+    while not made.is_done:
+        made.advance()
+    assert made.differs_at == 3 and made.unchecked(None) == 1, "it is in memory"
+    after = CommitmentReplay(COMPUTE, work(shown), [], tmp_path, room=1)
+    assert after.is_done and after.unchecked(None) == UNITS
+    after.confirm()
+
+
+def test_a_damaged_state_is_passed_over_and_what_it_began_is_computed_from_before(tmp_path: Path) -> None:
+    replay(tmp_path, [key("own")])
+    (folder,) = tmp_path.iterdir()
+    (folder / str(STEPS)).write_bytes(b"damaged")
+    made = CommitmentReplay(COMPUTE, work((*marks()[:1], *[Digest(bytes(32))] * 2)), [key("own")], tmp_path)
+    assert (made.differs_at, made.unchecked(None)) == (2, 1)
+    made.check_unit(None)
+    assert made.unchecked(None) == 2
+    made.confirm()
 
 
 def test_a_process_that_died_goes_on_after_the_last_unit_it_kept(tmp_path: Path) -> None:
