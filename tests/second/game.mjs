@@ -257,8 +257,7 @@ export class Game {
     this.descriptor(node);
     const size = this.chunk();
     count(parts.length, (this.until - this.from + size - 1n) / size);
-    const expected = this.standsFor(node, parts);
-    if (expected !== this.claimed) return this.judge(expected, this.claimed, { element: this.element, term: this.from });
+    demand(this.standsFor(node, parts) === this.claimed, "PartsMismatch", "GM-17");
     Object.assign(this, { posted: partList(parts), turn: C });
   }
 

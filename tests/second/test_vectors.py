@@ -114,7 +114,7 @@ WRONG_READINGS = (
     ),
     ("GM-11: a game does not begin on a list", "game", "claim.y);\n    this.reuse();", "claim.y);"),
     ("GM-16: one part more", "game", "while (size * BigInt(this.arity) <", "while (size * BigInt(this.arity) <="),
-    ("GM-17: parts are not judged", "game", "if (expected !== this.claimed) return", "if (!parts) return"),
+    ("GM-17: parts are not judged", "game", "this.standsFor(node, parts) === this.claimed", "!!parts"),
     ("GM-22: the challenger never loses", "game", "expected !== claimed ? D : C", "D"),
     ("GM-23: parts are kept as f32", "game", "claimed: parts[index],", "claimed: BigInt.asUintN(32, parts[index]),"),
     ("GM-24: family 0 before openNode", "game", "family: 255", "family: 0"),
