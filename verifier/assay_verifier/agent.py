@@ -46,7 +46,7 @@ from assay_verifier.answering import (
 from assay_verifier.audit_jobs import AuditJobs
 from assay_verifier.calling import own_calls
 from assay_verifier.finding_book import Ended, FindingBook
-from assay_verifier.pacing import SLOWER, Measured, OutOfTime, Pace, Stint
+from assay_verifier.pacing import SLOWER, Measured, OutOfTime, Stint, UnitPace
 from assay_verifier.replaying import CommitmentReplay
 from assay_verifier.secret_chains import TicketChains
 from assay_verifier.ticket_keeping import (
@@ -208,7 +208,7 @@ class ReplayingAgent(Agent):
         unit_s, again_s = self._units.unit_s, self._again.unit_s
         if again_s is None and unit_s is not None:
             again_s = SLOWER * unit_s
-        pace = Pace(unit_s, self.target.facts.rounds.steps_per_unit, view.terms.length)
+        pace = UnitPace(unit_s, self.target.facts.rounds.steps_per_unit, view.terms.length)
         return Progressed(self._done, self._unchecked, pace, replace(pace, unit_s=again_s))
 
     def _within_time(self, compute: Callable[[OnStep], None], measured: Measured, view: RunView) -> None:

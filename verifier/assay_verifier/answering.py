@@ -20,13 +20,13 @@ from assay.protocol.types import Digest, Seat
 from assay_ledger.agents.round_actions import RoundAction
 from assay_verifier.comparing import FalseClaim, against_attestation, against_work
 from assay_verifier.drawing import Drawn
-from assay_verifier.pacing import Pace
+from assay_verifier.pacing import UnitPace
 from assay_verifier.replaying import MOST_KEYS
 
 LAST_MOMENT_S: Final = 120
 """Beside the chain's inclusion delay: how long before its deadline a call is opened with what is done, in seconds."""
 
-UNKNOWN: Final = Pace()
+UNKNOWN: Final = UnitPace()
 """Before anything was measured everything seems to end in time."""
 
 
@@ -157,8 +157,8 @@ class Progressed:
 
     done: Mapping[tuple[Digest, tuple[Digest, ...]], int] = field(default_factory=dict)
     unchecked: Mapping[tuple[Digest, Digest | None], int] = field(default_factory=dict)
-    pace: Pace = UNKNOWN
-    again: Pace = UNKNOWN
+    pace: UnitPace = UNKNOWN
+    again: UnitPace = UNKNOWN
 
     def left(self, wanted: ReplayPass | ConfirmFinding) -> int:
         """Units to compute."""

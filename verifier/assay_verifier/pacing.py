@@ -27,7 +27,7 @@ class OutOfTime(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class UnitPace:
     """What a unit of so many steps takes, in seconds, None before that is known; `window` is what a call lasts."""
 
     unit_s: float | None = None

@@ -12,7 +12,7 @@ from assay_whistleblower.agent import AuditorAgent
 from tests.harness.actors.world import COMPUTE
 
 
-class Watch:
+class SlowClock:
     """A clock in seconds that only computing moves."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from assay_ledger.store.objects import Objects
 from tests.harness.actors.world import SharedChain, small_work
 from tests.harness.auditors import audited_run
 from tests.harness.auditors.audited_run import AuditedRun, new_audited_run
-from tests.harness.auditors.slow_compute import SlowCompute, Watch
+from tests.harness.auditors.slow_compute import SlowClock, SlowCompute
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -30,7 +30,7 @@ def test_one_slow_unit_keeps_an_auditor_from_none_of_its_duties(
     monkeypatch.setattr(audited_run, "UNITS", 4)
     made = new_audited_run(stage, tmp_path, small_work(), 4)
     # A commitment takes half an hour; a unit by stock torch and one thread two hours.
-    clock = Watch()
+    clock = SlowClock()
     slow = SlowCompute(lambda seconds: setattr(clock, "now", clock.now + seconds), 225.0, 16 * 225.0)
     slow.serve(made.auditor("vera", clock=clock))
     made.settle(lambda view: len(view.books.registry.tickets) == 1 and len(view.epochs) > 3)
@@ -61,7 +61,7 @@ class Slowly:
     """An auditor's compute by which the chain's time passes, and all others act meanwhile."""
 
     def __init__(self, made: AuditedRun, name: str, step_s: float, recheck_s: float) -> None:
-        self.made, self.name, self.clock = made, name, Watch()
+        self.made, self.name, self.clock = made, name, SlowClock()
         self.compute = SlowCompute(self.takes, step_s, recheck_s)
         self.compute.serve(made.auditor(name, clock=self.clock))
 

@@ -32,7 +32,7 @@ def paid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PaidRun]:
 
 
 @dataclass
-class OpenGame:
+class AccusedGame:
     """A gateway, payer `gate`, that is accused by payer `reader`."""
 
     gates: AnswerGates
@@ -44,7 +44,7 @@ class OpenGame:
         return self.gates.games.game(self.number).state.turn
 
 
-def open_game(paid: PaidRun, gate: int, reader: int, signed: SignedStatement) -> OpenGame:
+def open_game(paid: PaidRun, gate: int, reader: int, signed: SignedStatement) -> AccusedGame:
     """A game on a false token, or on one of which the reader says so, as the gateway is to answer."""
     bonds = str(paid.done(*paid.words(gate, "bond", *own_model(paid), "--bond", BOND, "--yes"))["bonds"])
     words = (*own_model(paid), "--bonds", bonds, "--for", "864000", "--yes")
@@ -52,7 +52,7 @@ def open_game(paid: PaidRun, gate: int, reader: int, signed: SignedStatement) ->
     gates = gates_at(paid, bonds)
     games = AnswerGames(gates, MODEL, ActorKeys("reader", paid.keys[reader]))
     paid.chain.rpc("evm_mine", {"timestamp": games.reveals_at(games.commit(signed, 5))[1]})
-    return OpenGame(gates, games, games.present(signed, 5))
+    return AccusedGame(gates, games, games.present(signed, 5))
 
 
 def behind(paid: PaidRun, node: ProviderNode, gates: AnswerGates, key: int) -> AnswerGames:

@@ -30,7 +30,7 @@ from assay_verifier.answering import (
 )
 from assay_verifier.drawing import Drawn
 from assay_verifier.finding_book import Ended, FindingBook
-from assay_verifier.pacing import Pace
+from assay_verifier.pacing import UnitPace
 from assay_verifier.replaying import MOST_KEYS
 
 DEADLINE, INCLUSION = 10_000, 600
@@ -90,7 +90,7 @@ def first(
     counts = {(p.place, p.keys): done for c in calls for p in passes(c.duties, book)}
     places = {own.place: {None, *own.keys} for c in calls for own in c.duties}
     left = {} if unchecked is None else {(place, key): unchecked for place, keys in places.items() for key in keys}
-    at = Progressed(counts, left, Pace(unit_s, STEPS), Pace(again_s, STEPS))
+    at = Progressed(counts, left, UnitPace(unit_s, STEPS), UnitPace(again_s, STEPS))
     return next(auditing(calls, book, at, now, INCLUSION), None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assay_verifier.pacing import LAST_FEW, Measured, OutOfTime, Pace, Stint
+from assay_verifier.pacing import LAST_FEW, Measured, OutOfTime, Stint, UnitPace
 
 
 def measured(*seconds: float) -> float | None:
@@ -16,13 +16,13 @@ def measured(*seconds: float) -> float | None:
 
 
 def test_work_that_ends_in_time_to_the_second_is_gone_on_with() -> None:
-    assert Pace(2.0).ends_in(120.0, 60) and not Pace(2.0).ends_in(119.9, 60)
-    assert Pace(2.0).ends_in(2.0, 1) and not Pace(2.0).ends_in(1.9, 1)
+    assert UnitPace(2.0).ends_in(120.0, 60) and not UnitPace(2.0).ends_in(119.9, 60)
+    assert UnitPace(2.0).ends_in(2.0, 1) and not UnitPace(2.0).ends_in(1.9, 1)
 
 
 def test_before_a_unit_was_measured_all_work_seems_to_end_in_time() -> None:
-    assert Pace().ends_in(1.0, 60) and not Pace().ends_in(0.0, 60)
-    assert Pace().may_try(1.0) and not Pace().may_try(0.0)
+    assert UnitPace().ends_in(1.0, 60) and not UnitPace().ends_in(0.0, 60)
+    assert UnitPace().may_try(1.0) and not UnitPace().may_try(0.0)
 
 
 def test_one_slow_unit_among_quick_ones_changes_no_estimate() -> None:
@@ -36,11 +36,13 @@ def test_a_machine_that_became_slow_is_believed_after_a_few_units() -> None:
 
 
 def test_work_is_tried_where_there_is_time_for_a_step() -> None:
-    assert Pace(400.0, steps=4).may_try(100.0) and not Pace(400.0, steps=4).may_try(99.0)
+    assert UnitPace(400.0, steps=4).may_try(100.0) and not UnitPace(400.0, steps=4).may_try(99.0)
 
 
 def test_no_estimate_is_too_long_for_a_try_at_the_beginning_of_a_call() -> None:
-    assert Pace(10**9, steps=2, window=1000).may_try(500.0) and not Pace(10**9, steps=2, window=1000).may_try(499.0)
+    assert UnitPace(10**9, steps=2, window=1000).may_try(500.0) and not UnitPace(10**9, steps=2, window=1000).may_try(
+        499.0
+    )
 
 
 @pytest.mark.parametrize(("left_s", "steps"), [(105.0, 4), (104.0, 3), (80.0, 3), (79.0, 2), (60.0, 2), (59.0, 1)])

@@ -144,14 +144,14 @@ def test_an_end_that_differs_behind_true_marks_is_confirmed_by_the_last_unit(tmp
 
 
 def test_an_accumulator_is_confirmed_over_every_step(tmp_path: Path) -> None:
-    class Faulty(TorchCompute):
+    class FaultyOnce(TorchCompute):
         """Its main kernels end in another accumulator."""
 
         def run(self, program: Program, lists: ListBytes, steps: int = 1, *args: object, **more: object) -> ListBytes:
             end = super().run(program, lists, steps)
             return (*end[:-1], (bytes([end[-1][0][0] ^ 1]) + end[-1][0][1:],))
 
-    made = CommitmentReplay(Faulty(), work(marks()), [key("own"), key("audited")], tmp_path / "faulty")
+    made = CommitmentReplay(FaultyOnce(), work(marks()), [key("own"), key("audited")], tmp_path / "faulty")
     for _ in range(UNITS):
         made.advance()
     assert made.differs_at is None, "no mark shows it"

@@ -14,7 +14,7 @@ from assay.inference.relay.app import make_relay
 BODY = {"model": "assay", "prompt": "the", "max_tokens": 16}
 
 
-class Purse:
+class CountedPurse:
     """Answers anything, and notes what it would have paid for."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Purse:
         return iter([{"choices": [{"text": "x"}], "statement": "s"}])
 
 
-def asked_by(purse: Purse, headers: dict[str, str], hosts: tuple[str, ...] = ()) -> Any:
+def asked_by(purse: CountedPurse, headers: dict[str, str], hosts: tuple[str, ...] = ()) -> Any:
     app = make_relay(purse, 5.0, hosts=hosts)  # type: ignore[arg-type]
     with TestClient(app, base_url="http://127.0.0.1:8091") as client:
         return client.post("/v1/completions", json=BODY, headers=headers)
@@ -46,7 +46,7 @@ def asked_by(purse: Purse, headers: dict[str, str], hosts: tuple[str, ...] = ())
     ids=str,
 )
 def test_a_page_of_another_name_spends_nothing_and_is_told_why(page: dict[str, str]) -> None:
-    purse = Purse()
+    purse = CountedPurse()
     answer = asked_by(purse, page)
     assert not purse.paid
     said = answer.json()["error"]
@@ -58,14 +58,14 @@ def test_a_page_of_another_name_spends_nothing_and_is_told_why(page: dict[str, s
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8091", "localhost", "LOCALHOST:1", "[::1]:8091"])
 def test_programs_and_pages_of_this_machine_are_answered(host: str) -> None:
-    purse = Purse()
+    purse = CountedPurse()
     assert asked_by(purse, {"Host": host}).status_code == 200
     assert asked_by(purse, {"Host": host, "Origin": "http://localhost:3000"}).status_code == 200
     assert len(purse.paid) == 2
 
 
 def test_a_name_that_is_allowed_is_answered_and_its_pages_are() -> None:
-    purse, page = Purse(), {"Host": "relay.lan:8091", "Origin": "http://relay.lan:8091"}
+    purse, page = CountedPurse(), {"Host": "relay.lan:8091", "Origin": "http://relay.lan:8091"}
     assert asked_by(purse, page, ("Relay.lan",)).status_code == 200
     assert asked_by(purse, page | {"Origin": "http://other.lan"}, ("Relay.lan",)).status_code == 403
     assert len(purse.paid) == 1
