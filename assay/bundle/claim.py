@@ -136,7 +136,7 @@ def _merged(bundle: Bundle, charter: RunCharter, opened: Origination) -> _Claime
 def _attested(bundle: Bundle, charter: RunCharter, tenure: int, work: SeatWork, opened: Origination) -> _Claimed:
     """A part of what a ticket found: the accumulator under one of its keys, or the update."""
     ref, origin = bundle.ref, bundle.origin
-    number, secret, results = opened.call.arguments
+    number, seed, secret, results = opened.call.arguments
     ticket, target = TicketId(number), ids.work_digest(ref.round, ref.seat, tenure, work)
     found = None
     for result in map(as_result, results):
@@ -160,6 +160,7 @@ def _attested(bundle: Bundle, charter: RunCharter, tenure: int, work: SeatWork, 
     if ref.duty > len(result.accumulators):
         raise BundleContradiction(f"The result has no part {ref.duty}.")
     if ref.duty == 0:
+        _same("the seed by which the call was answered", Digest(seed), origin.seed)
         key = draws.witness_key(Digest(secret), origin.seed, audits, ticket, result.duty.kind)
     else:
         _same("the seed that nothing is drawn with", origin.seed, ZERO)
