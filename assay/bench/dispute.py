@@ -57,7 +57,7 @@ MOST_EXPENSIVE: Final[dict[str, tuple[int, int]]] = {
     "openSubtree": (115_172, 356),
     "openLeaf": (121_567, 1_124),
     "selectElement": (861_179, 20_548),
-    "postParts": (198_766, 2_468),
+    "postParts": (198_628, 2_468),
     "selectPart": (83_761, 2_052),
     "proveTerm": (354_574, 4_708),
     "proveRoot": (234_170, 900),
