@@ -56,9 +56,8 @@ early: compiled
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only -qq -m "not long" >.build/collected.log || { tail -50 .build/collected.log; exit 1; }
 	$(PYTEST) -m "not long" $(EARLY)
 
-# One worker more than cores: these tests wait for nodes, clocks and processes a sixth of their time.
 late:
-	$(PYTEST) -n $$(($(JOBS) + 1)) -m "not long" $(addprefix --ignore ,$(EARLY))
+	$(PYTEST) -m "not long" $(addprefix --ignore ,$(EARLY))
 	$(FORGE) test
 
 cover: setup ## the same Python tests with the coverage floor (half as long again)
