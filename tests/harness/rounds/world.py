@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.rounds import ids as ids
@@ -15,6 +16,8 @@ from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from tests.harness.rounds.chain import RoundCalls, RoundChain
 from tests.harness.rounds.samples import ETHER, address, bits, fields, mark, work_of
 from tests.harness.rounds.staged import BOND
+
+World = TypeVar("World", bound="RoundWorld")
 
 
 class RoundWorld(RoundCalls):
@@ -317,3 +320,15 @@ def opening_of(ref: tuple[Any, ...]) -> tuple[Node, Digest]:
     _, round_, position, group, party, root = ref
     node = ids.node_of(round_ + 1, group - 1) if group else round_ + 1
     return node, ids.seat_party(position) if party == bytes(20) else ids.backer_party(root, party)
+
+
+@contextmanager
+def played_on(chain: RoundChain, kind: Callable[[RoundChain], World]) -> Iterator[World]:
+    """A world of its own on a chain, checked at the end; the chain is as it was before, also where that fails."""
+    kept = chain.evm.evm.snapshot()
+    try:
+        made = kind(chain)
+        yield made
+        made.check()
+    finally:
+        chain.evm.evm.revert(kept)

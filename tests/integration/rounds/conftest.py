@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.samples import TERMS
-from tests.harness.rounds.world import RoundWorld
+from tests.harness.rounds.world import RoundWorld, played_on
 
 
 @pytest.fixture(scope="module")
@@ -18,8 +18,5 @@ def chain() -> RoundChain:
 
 @pytest.fixture
 def world(chain: RoundChain) -> Iterator[RoundWorld]:
-    kept = chain.evm.evm.snapshot()
-    made = RoundWorld(chain)
-    yield made
-    made.check()
-    chain.evm.evm.revert(kept)
+    with played_on(chain, RoundWorld) as made:
+        yield made

@@ -11,7 +11,7 @@ from assay.protocol.types import Address, Round, Seat
 from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_world import GroupedWorld
 from tests.harness.rounds.samples import TERMS, terms_of
-from tests.harness.rounds.world import RoundWorld
+from tests.harness.rounds.world import RoundWorld, played_on
 
 FEE = TERMS.seat_fee
 PRESENT, UNCOUNTED, UNHELD = Presence.PRESENT, Presence.UNCOUNTED, Presence.UNHELD
@@ -24,11 +24,8 @@ def grouped_chain() -> RoundChain:
 
 @pytest.fixture
 def grouped(grouped_chain: RoundChain) -> Iterator[GroupedWorld]:
-    kept = grouped_chain.evm.evm.snapshot()
-    made = GroupedWorld(grouped_chain)
-    yield made
-    made.check()
-    grouped_chain.evm.evm.revert(kept)
+    with played_on(grouped_chain, GroupedWorld) as made:
+        yield made
 
 
 def evict(w: RoundWorld, who: Address, by: Address) -> str:

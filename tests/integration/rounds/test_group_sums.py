@@ -14,6 +14,7 @@ from tests.harness.contracts.harness import Reverted
 from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_world import GroupedWorld
 from tests.harness.rounds.samples import TICKET_TERMS, bits, terms_of
+from tests.harness.rounds.world import played_on
 
 TERMS = terms_of(seats=66, group_size=16, positions=9, top_positions=11, group_merge=180)
 """Five groups; the last has two seats."""
@@ -26,11 +27,8 @@ def chain() -> RoundChain:
 
 @pytest.fixture
 def world(chain: RoundChain) -> Iterator[GroupedWorld]:
-    kept = chain.evm.evm.snapshot()
-    made = GroupedWorld(chain)
-    yield made
-    made.check()
-    chain.evm.evm.revert(kept)
+    with played_on(chain, GroupedWorld) as made:
+        yield made
 
 
 def held(w: GroupedWorld) -> None:

@@ -14,6 +14,7 @@ from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_player import TERMS
 from tests.harness.rounds.keeper_calls import view_of
 from tests.harness.rounds.told_world import ToldGroupedWorld
+from tests.harness.rounds.world import played_on
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +24,9 @@ def chain() -> RoundChain:
 
 @pytest.fixture
 def world(chain: RoundChain) -> Iterator[ToldGroupedWorld]:
-    kept = chain.evm.evm.snapshot()
-    made = ToldGroupedWorld(chain)
-    made.commit_some(made.start(auditors=(1,) * 24))
-    yield made
-    made.check()
-    chain.evm.evm.revert(kept)
+    with played_on(chain, ToldGroupedWorld) as made:
+        made.commit_some(made.start(auditors=(1,) * 24))
+        yield made
 
 
 def due(world: ToldGroupedWorld, who: Address, begins: str, of: str) -> list[OwnDeadline]:

@@ -13,6 +13,7 @@ from assay.protocol.types import Address, Round, Seat
 from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_world import GroupedWorld
 from tests.harness.rounds.samples import ETHER, terms_of
+from tests.harness.rounds.world import played_on
 
 TERMS = terms_of(seats=65, group_size=16, positions=5, top_positions=9, group_merge=180)
 OPEN, MERGED, FINAL, CUT = GenerationStatus
@@ -25,11 +26,8 @@ def chain() -> RoundChain:
 
 @pytest.fixture
 def world(chain: RoundChain) -> Iterator[GroupedWorld]:
-    kept = chain.evm.evm.snapshot()
-    made = GroupedWorld(chain)
-    yield made
-    made.check()
-    chain.evm.evm.revert(kept)
+    with played_on(chain, GroupedWorld) as made:
+        yield made
 
 
 def summed(w: GroupedWorld, people: list[Address]) -> None:

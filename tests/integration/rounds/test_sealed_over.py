@@ -15,7 +15,7 @@ from assay.protocol.types import Round, Seat
 from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_world import GroupedWorld
 from tests.harness.rounds.samples import bits, mark, terms_of
-from tests.harness.rounds.world import RoundWorld
+from tests.harness.rounds.world import RoundWorld, played_on
 
 GROUPED = terms_of(seats=66, group_size=16, positions=9, top_positions=11, group_merge=180)
 """Five groups; the last has two seats."""
@@ -28,11 +28,8 @@ def grouped_chain() -> RoundChain:
 
 @pytest.fixture
 def grouped(grouped_chain: RoundChain) -> Iterator[GroupedWorld]:
-    kept = grouped_chain.evm.evm.snapshot()
-    made = GroupedWorld(grouped_chain)
-    yield made
-    made.check()
-    grouped_chain.evm.evm.revert(kept)
+    with played_on(grouped_chain, GroupedWorld) as made:
+        yield made
 
 
 def test_a_root_opens_only_over_what_its_seal_names(world: RoundWorld) -> None:
