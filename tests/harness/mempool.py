@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from eth_account import Account
 from eth_account.typed_transactions.typed_transaction import TypedTransaction
@@ -112,6 +112,13 @@ class Mempool:
                 if nonce < self._count(sender):
                     del self.pool[sender, nonce]
             return chosen
+
+    def mine_until(self, timestamp: int) -> None:
+        """Chain time (s) is `timestamp` at least: an empty block is there, if no block of the pool came so late."""
+        with self._lock:  # or the pool's own block passes it between the look and the block
+            head = cast("dict[str, str]", self.node.rpc("eth_getBlockByNumber", "latest", False))
+            if timestamp > int(head["timestamp"], 16):
+                self.node.rpc("evm_mine", hex(timestamp))
 
     def close(self) -> None:
         """Ends the proxy, not the node."""

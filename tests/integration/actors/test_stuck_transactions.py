@@ -50,7 +50,7 @@ class Siege:
 
     def play(self) -> None:
         """To the end; chain time moves on to what the defender waits for. The defender must not lose."""
-        chain, games = self.made.chain, self.made.run.games
+        games = self.made.run.games
         for _ in range(60):
             if not self.puppet.select(self.game_id):
                 break
@@ -60,9 +60,7 @@ class Siege:
             state = games.game(self.game_id).state
             if not state.is_over and state.turn is Side.DEFENDER:
                 assert self.ada.deadline is not None
-                now = chain.head().timestamp
-                if self.ada.deadline > now:
-                    chain.rpc("evm_mine", hex(self.ada.deadline))
+                self.pool.mine_until(self.ada.deadline)
         found = games.verdict(self.game_id)
         assert found is not None
         assert (found[0].side, found[0].outcome) == (Side.CHALLENGER, Outcome.LEAF)
