@@ -1,7 +1,8 @@
 """A store behind a network, through obstore: S3 and what speaks its language, Google, Azure, plain HTTP, memory.
 
 All of it runs on one event loop in a thread of its own. A call that takes too long is cancelled there: its connection
-is closed and what had arrived is freed, so that nothing is left behind however often a server hangs or drips.
+is closed. What had arrived is kept for the object's next read, within MAX_HALVES_BYTES, so that an object that fits no
+action's time comes in several; nothing else is left behind however often a server hangs or drips.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+from collections import OrderedDict
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -39,7 +42,18 @@ _DENIED: Final = "code: AccessDenied"
 RESUMED_IN_VAIN: Final = 2
 """How often in a row a download is taken up again that brings nothing new."""
 
+MAX_HALVES_BYTES: Final = 1 << 28
+"""Of objects of which a part has arrived, in all; of the newest one all is kept."""
+
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Half:
+    """What has arrived of an object of `size` bytes."""
+
+    size: int = 0
+    data: bytearray = field(default_factory=bytearray)
 
 
 @cache
@@ -78,6 +92,8 @@ class Bucket:
 
     def __init__(self, backend: ObjectStore) -> None:
         self._backend = backend
+        self._halves: OrderedDict[str, _Half] = OrderedDict()
+        """By path, the one that was kept last at the end; of the loop's thread alone."""
 
     def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
         """The bytes of an object. The size that is announced, if it is allowed, adds to the time."""
@@ -85,17 +101,40 @@ class Bucket:
         return _within(self._read(path, max_bytes, seconds, bytes_per_s, most), most)
 
     async def _read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int, most: float) -> bytes:
+        from obstore.exceptions import BaseError
+
+        half = self._halves.pop(path, None) or _Half()
+        had = len(half.data)
+        try:
+            await self._go_on(path, half, max_bytes, seconds, bytes_per_s, most)
+        except (TimeoutError, asyncio.CancelledError):
+            self._keep(path, half)
+            raise
+        except BaseError:
+            # A server that refuses what is missing may have another object by now: then all of it is asked for again.
+            if len(half.data) > had:
+                self._keep(path, half)
+            raise
+        if len(half.data) < half.size:
+            raise ObjectTruncated(f"{path} ended after {len(half.data)} of {half.size} bytes.")
+        return bytes(half.data)
+
+    async def _go_on(
+        self, path: str, half: _Half, max_bytes: int, seconds: float, bytes_per_s: int, most: float
+    ) -> None:
+        """Reads what is missing of an object."""
         import obstore
         from obstore.exceptions import BaseError
 
-        start = asyncio.get_running_loop().time()
-        data = bytearray()
+        start, data = asyncio.get_running_loop().time(), half.data
+        if data and len(data) == half.size:  # the time was over when its last byte had come
+            return
         async with asyncio.timeout(seconds) as limit:
-            found = await obstore.get_async(self._backend, path)
-            announced = int(found.meta["size"])
-            if announced > max_bytes:
-                raise ObjectTooLarge(f"{path} has {announced} bytes; it may have {max_bytes}.")
-            limit.reschedule(start + min(seconds + announced / bytes_per_s, most))
+            found = await (self._rest(path, half) if data else obstore.get_async(self._backend, path))
+            half.size = int(found.meta["size"])
+            if half.size > max_bytes:
+                raise ObjectTooLarge(f"{path} has {half.size} bytes; it may have {max_bytes}.")
+            limit.reschedule(start + min(seconds + (half.size - len(data)) / bytes_per_s, most))
             in_vain = 0
             while True:
                 had = len(data)
@@ -104,24 +143,28 @@ class Bucket:
                         data += chunk
                         if len(data) > max_bytes:
                             raise ObjectTooLarge(f"{path} goes on after the {max_bytes} bytes that it may have.")
-                    break
+                    return
                 except BaseError:
                     # Attack: a byte a connection. The time that the size allows ends that, as it ends dripping.
                     in_vain = in_vain + 1 if len(data) == had else 0
                     if in_vain > RESUMED_IN_VAIN or not data:
                         raise
-                    found = await self._rest(path, len(data), announced)
-        if len(data) < announced:
-            raise ObjectTruncated(f"{path} ended after {len(data)} of {announced} bytes.")
-        return bytes(data)
+                    found = await self._rest(path, half)
 
-    async def _rest(self, path: str, done: int, size: int) -> GetResult:
+    def _keep(self, path: str, half: _Half) -> None:
+        """Keeps what has arrived of an object for its next read."""
+        if half.data:
+            self._halves[path] = half
+        while len(self._halves) > 1 and sum(len(h.data) for h in self._halves.values()) > MAX_HALVES_BYTES:
+            self._halves.popitem(last=False)
+
+    async def _rest(self, path: str, half: _Half) -> GetResult:
         """An object from the byte on at which its download broke off: what has arrived is not asked for again."""
         import obstore
 
-        found = await obstore.get_async(self._backend, path, options={"range": (done, size)})
-        if int(found.meta["size"]) != size:
-            raise ObjectTruncated(f"{path} had {size} bytes and now has {found.meta['size']}.")
+        found = await obstore.get_async(self._backend, path, options={"range": (len(half.data), half.size)})
+        if int(found.meta["size"]) != half.size:
+            raise ObjectTruncated(f"{path} had {half.size} bytes and now has {found.meta['size']}.")
         return found
 
     def read_range(self, path: str, start: int, length: int, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:

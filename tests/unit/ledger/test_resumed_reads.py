@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
@@ -15,8 +16,18 @@ import pytest
 from assay.protocol.errors import UnavailableError
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
+from assay_ledger.deadline import waiting_at_most
 from assay_ledger.store import objects, parts
-from assay_ledger.store.blobs import BlobStore, ObjectMismatch, StorePace, StoreUnreachable, object_path, open_store
+from assay_ledger.store.blobs import (
+    BlobStore,
+    ObjectMismatch,
+    ObjectTruncated,
+    StorePace,
+    StoreSilent,
+    StoreUnreachable,
+    object_path,
+    open_store,
+)
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects
 from tests.harness.buckets import ServedBucket, running_bucket
@@ -31,6 +42,8 @@ class Breaking:
     def __init__(self, bucket: ServedBucket, share: float, breaks: int = 1000) -> None:
         self.share, self.breaks, self.moved, self.ranges = share, breaks, 0, 0
         self.damage = b""
+        self.rate = 0
+        """Bytes a second; 0: as fast as the connection."""
         bucket.answer = self
 
     def __call__(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
@@ -50,8 +63,10 @@ class Breaking:
         self.breaks -= 1
         given = wanted if self.breaks < 0 else wanted[: int(len(wanted) * self.share)]
         with suppress(OSError):
-            handler.wfile.write(given)
-            self.moved += len(given)
+            for at in range(0, len(given), self.rate // 20 or len(given) or 1):
+                handler.wfile.write(chunk := given[at : at + (self.rate // 20 or len(given))])
+                self.moved += len(chunk)
+                time.sleep(0.05 if self.rate else 0)
         handler.close_connection = True
 
 
@@ -92,6 +107,64 @@ def test_a_download_that_breaks_off_goes_on_where_it_was(bucket: ServedBucket, s
     server = Breaking(bucket, 0.5, breaks)
     assert store.get(digest, len(data)) == data
     assert server.ranges >= breaks and server.moved < 1.2 * len(data)
+
+
+def reads(store: BlobStore, digest: Digest, size: int, action_s: float) -> tuple[bytes, int]:
+    """An object, read by actions of so many seconds each, and how many it took."""
+    for actions in range(1, 40):
+        with suppress(StoreSilent), waiting_at_most(action_s):
+            return store.get(digest, size), actions
+    raise AssertionError("no action brought it to its end")
+
+
+def test_an_object_that_fits_no_actions_time_comes_in_several(bucket: ServedBucket, store: BlobStore) -> None:
+    data = os.urandom(4 * MIB)
+    digest = lies_there(bucket, data)
+    server = Breaking(bucket, 1.0, 0)
+    server.rate = MIB
+    # Four seconds of bytes, and no action has more than one and a half: an actor whose uplink is thin must not read the
+    # same first bytes for ever.
+    found, actions = reads(store, digest, len(data), 1.5)
+    assert found == data and actions >= 3 and server.ranges == actions - 1
+    assert server.moved < 1.2 * len(data)
+
+
+def test_what_has_arrived_of_another_object_is_no_part_of_this_one(bucket: ServedBucket, store: BlobStore) -> None:
+    one, other = os.urandom(2 * MIB), os.urandom(3 * MIB)
+    digests = [lies_there(bucket, data) for data in (one, other)]
+    server = Breaking(bucket, 1.0, 0)
+    server.rate = MIB
+    for digest in digests:
+        with pytest.raises(StoreSilent), waiting_at_most(1.0):
+            store.get(digest, 4 * MIB)
+    server.rate = 0
+    # Somebody put another object in the place of the second: its size tells, and all of it is read.
+    third = os.urandom(len(other) + 1)
+    bucket.put(object_path(digests[1]), third)
+    assert store.get(digests[0], 4 * MIB) == one and server.ranges == 1
+    with pytest.raises(ObjectTruncated):
+        store.get(digests[1], 4 * MIB)
+    with pytest.raises(ObjectMismatch):
+        store.get(digests[1], 4 * MIB)
+    bucket.put(object_path(digests[1]), other)
+    assert store.get(digests[1], 4 * MIB) == other
+
+
+def test_no_more_is_kept_of_what_has_arrived_than_is_said(
+    bucket: ServedBucket, store: BlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assay_ledger.store.bucket.MAX_HALVES_BYTES", MIB)
+    digests = [lies_there(bucket, os.urandom(2 * MIB)) for _ in range(3)]
+    server = Breaking(bucket, 1.0, 0)
+    server.rate = MIB
+    for digest in digests:
+        with pytest.raises(StoreSilent), waiting_at_most(1.0):
+            store.get(digest, 2 * MIB)
+    server.rate = 0
+    for digest, goes_on in zip(reversed(digests), (True, False, False), strict=True):
+        before = server.ranges
+        store.get(digest, 2 * MIB)
+        assert server.ranges - before == goes_on
 
 
 def test_a_server_that_brings_nothing_new_is_given_up_and_what_it_changed_is_found(
