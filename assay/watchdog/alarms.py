@@ -43,6 +43,8 @@ class AlarmKind(StrEnum):
     CONVICTED = "convicted"
     GAS_LOW = "gas-low"
     STORE_DARK = "store-dark"
+    SEAT_AT_RISK = "seat-at-risk"
+    WORK_UNCOUNTED = "work-uncounted"
     PROCESS_SILENT = "process-silent"
 
 
@@ -53,13 +55,13 @@ _CODES: Final[tuple[tuple[ExitCode, frozenset[AlarmKind]], ...]] = (
     (ExitCode.FRAUD, frozenset({AlarmKind.STAKE_AT_RISK, AlarmKind.ROOT_CHALLENGED})),
     (ExitCode.FRAUD, frozenset({AlarmKind.CONVICTED})),
     (ExitCode.DEADLINE, frozenset({AlarmKind.CHALLENGED, AlarmKind.PROCESS_SILENT})),
-    (ExitCode.DEADLINE, frozenset({AlarmKind.DEADLINE_NEAR, AlarmKind.DEADLINE_MISSED})),
+    (ExitCode.DEADLINE, frozenset({AlarmKind.DEADLINE_NEAR, AlarmKind.DEADLINE_MISSED, AlarmKind.SEAT_AT_RISK})),
     (ExitCode.DEADLINE, frozenset({AlarmKind.DUTY_DUE, AlarmKind.EPOCH_OVERDUE, AlarmKind.BEACON_LATE})),
     (ExitCode.REJECTED, frozenset({AlarmKind.CODE_UNKNOWN})),
     (ExitCode.FUNDS, frozenset({AlarmKind.BOND_SHORT, AlarmKind.GAS_SHORT})),
     (ExitCode.FUNDS, frozenset({AlarmKind.STAKE_SHORT, AlarmKind.ESCROW_LOW, AlarmKind.GAS_LOW})),
     (ExitCode.NETWORK, frozenset({AlarmKind.CHAIN_UNREACHABLE, AlarmKind.HEAD_STALE, AlarmKind.CANNOT_CHECK})),
-    (ExitCode.NETWORK, frozenset({AlarmKind.STORE_DARK})),
+    (ExitCode.NETWORK, frozenset({AlarmKind.STORE_DARK, AlarmKind.WORK_UNCOUNTED})),
 )
 
 

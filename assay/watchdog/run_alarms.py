@@ -1,4 +1,4 @@
-"""What the watchdog says of a run beside its games: stakes, duties, epochs, escrow, roots. Pure.
+"""What the watchdog says of a run beside its games: stakes, seats, duties, epochs, escrow, roots. Pure.
 
 Times are seconds of chain time, amounts wei. A party that we watch for is taken to be honest, so whoever accuses it
 lies, and what it stakes is at risk.
@@ -6,13 +6,15 @@ lies, and what it stakes is at risk.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+from typing import Any, Final
 
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
+from assay.protocol.rounds.terms import NEVER, Presence, Tenure
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Address
+from assay.protocol.types import Address, Round
 from assay.watchdog.alarms import Alarm, AlarmKind
 from assay_ledger.agents.keeper import missing_beacons
 from assay_ledger.agents.keeping import GRACE_S
@@ -21,6 +23,12 @@ from assay_ledger.rounds.told_generations import party_of
 from assay_ledger.rounds.view import RunView
 
 ALIVE = (AccusationStatus.RECORDED, AccusationStatus.TRIED)
+
+NEWEST: Final = 5
+"""So many rounds of a seat are looked at: three absences of whatever kind in a row evict it."""
+
+UNCOUNTED_ROUNDS: Final = 2
+"""So many updates in a row without weight are told: a single one may have been late."""
 
 
 def judge_stakes(view: RunView, who: Address) -> Iterator[Alarm]:
@@ -49,6 +57,48 @@ def judge_stakes(view: RunView, who: Address) -> Iterator[Alarm]:
             short = books.registry.missing[ticket]
             text = f"fines left its stake {money.show(short)} tokens short: whoever likes may remove it; top it up"
             yield Alarm(AlarmKind.STAKE_SHORT, f"ticket {ticket}", text, (("short", str(short)),))
+
+
+def judge_seats(view: RunView, who: Address) -> Iterator[Alarm]:
+    """Absences of an address's seats that one more round makes an eviction, and work that the others did not count.
+
+    Told as long as the newest rounds that are over show it.
+    """
+    if view.round is None or view.is_over or view.state.money.phase is not RunPhase.RUNNING:
+        return
+    for number, tenure in view.tenures_of(who):
+        if tenure.until != NEVER or tenure.convicted_at:
+            continue
+        rounds = range(max(tenure.from_, view.round - NEWEST), view.round + 1)
+        seen = [(Round(r), found) for r in rounds if (found := view.presence(Round(r), tenure.seat))]
+        yield from _absences(view, number, tenure, seen)
+        uncounted = _trailing(seen, lambda presence: presence in (Presence.UNCOUNTED, Presence.UNHELD))
+        if len(uncounted) >= UNCOUNTED_ROUNDS:
+            text = (
+                f"its updates of rounds {uncounted[0]} to {uncounted[-1]} had no weight: others said that they do not "
+                "hold them. Can they read from its store in time?"
+            )
+            figures = (("rounds", len(uncounted)),)
+            yield Alarm(AlarmKind.WORK_UNCOUNTED, f"seat {tenure.seat}", text, figures)
+
+
+def _absences(view: RunView, number: int, tenure: Tenure, seen: list[tuple[Round, Presence]]) -> Iterator[Alarm]:
+    """Absences that one more of them makes an eviction (`is_evictable`)."""
+    absent, books = _trailing(seen, lambda presence: presence.is_absence), view.books.tenures
+    if not absent or books.is_evictable(tenure, absent[-1], view.now):
+        return
+    missed = view.presence(absent[-1], tenure.seat) is Presence.MISSED and not books.is_waived(absent[-1])
+    if len(absent) < 2 and not missed:
+        return
+    fee = view.facts.currency.show(view.charter.economics.seat_fee)
+    what = "it did not commit to" if missed else "it was absent, or its update held by nearly nobody, up to"
+    text = f"{what} round {absent[-1]}: one more such round evicts it, at the price of its fee of {fee} tokens"
+    yield Alarm(AlarmKind.SEAT_AT_RISK, f"tenure {number}", text, (("absences", len(absent)),))
+
+
+def _trailing(seen: list[tuple[Round, Presence]], wanted: Callable[[Presence], bool]) -> list[Round]:
+    """The newest rounds in a row of which something holds, in order."""
+    return [round_ for round_, _ in reversed(list(takewhile(lambda pair: wanted(pair[1]), reversed(seen))))]
 
 
 def judge_duties(view: RunView, who: Address, near: float) -> Iterator[Alarm]:

@@ -29,6 +29,7 @@ from assay.watchdog.run_alarms import (
     judge_epoch,
     judge_escrow,
     judge_roots,
+    judge_seats,
     judge_stakes,
 )
 from assay.watchdog.standing import favoured
@@ -84,6 +85,7 @@ class Watchdog(ChainWatch):
         yield from self.of_the_chain()
         for who in sorted(self.options.parties):
             yield from judge_stakes(view, who)
+            yield from judge_seats(view, who)
             yield from judge_duties(view, who, self.options.near)
         yield from judge_epoch(view)
         yield from judge_beacon(view)

@@ -56,7 +56,7 @@ class Tenures:
         tenure, fee = self.existing(number), self.books.terms.seat_fee
         if tenure.until != NEVER:
             raise refuse("TenureOver", tenure=number)
-        if not self._is_evictable(tenure, round_, now):
+        if not self.is_evictable(tenure, round_, now):
             raise refuse("NotEvictable", tenure=number, round=round_)
         tenure.fee_gone = True
         self._end(tenure)
@@ -152,6 +152,23 @@ class Tenures:
         """Seats held in a round."""
         return sum(t.from_ <= round_ < t.until for t in self.tenures.values())
 
+    def is_evictable(self, tenure: Tenure, round_: Round, now: int) -> bool:
+        """Whether anybody may evict a tenure by a round that is over."""
+        if tenure.last > round_ + 1 or not self._is_newest_over(tenure.seat, round_, now):
+            return False
+        seen = [self._presence(r, tenure.seat, now) for r in range(max(tenure.from_, round_ - 2), round_ + 1)]
+        if len(seen) < 2 or not all(presence.is_absence for presence in seen[-2:]):
+            return False
+        missed = all(p is Presence.MISSED for p in seen[-2:])
+        if missed and not self.is_waived(round_) and not self.is_waived(round_ - 1):
+            return True
+        return len(seen) == 3 and all(presence.is_absence for presence in seen)
+
+    def is_waived(self, round_: int) -> bool:
+        """Whether a round without a commitment leads to no eviction: the first one of an outage."""
+        rounds = self.books.commitments.rounds
+        return rounds[round_].is_under_half and (round_ == 0 or not rounds[round_ - 1].is_under_half)
+
     # --- inside
 
     @property
@@ -162,17 +179,6 @@ class Tenures:
         tenure.until = self._next
         self.free.append(tenure.seat)
 
-    def _is_evictable(self, tenure: Tenure, round_: Round, now: int) -> bool:
-        if tenure.last > round_ + 1 or not self._is_newest_over(tenure.seat, round_, now):
-            return False
-        seen = [self._presence(r, tenure.seat, now) for r in range(max(tenure.from_, round_ - 2), round_ + 1)]
-        if len(seen) < 2 or not all(presence.is_absence for presence in seen[-2:]):
-            return False
-        missed = all(p is Presence.MISSED for p in seen[-2:])
-        if missed and not self._is_waived(round_) and not self._is_waived(round_ - 1):
-            return True
-        return len(seen) == 3 and all(presence.is_absence for presence in seen)
-
     def _presence(self, round_: int, seat: Seat, now: int) -> Presence:
         return self.books.commitments.presence_of(Round(round_), seat, now)
 
@@ -181,14 +187,10 @@ class Tenures:
             return False
         return round_ + 1 == self._next or self._presence(round_ + 1, seat, now) is Presence.UNKNOWN
 
-    def _is_waived(self, round_: int) -> bool:
-        rounds = self.books.commitments.rounds
-        return rounds[round_].is_under_half and (round_ == 0 or not rounds[round_ - 1].is_under_half)
-
     def _missed_its_last(self, number: int, tenure: Tenure, now: int) -> bool:
         if tenure.until <= tenure.from_ or tenure.convicted_at:
             return False
         last = self._presence(tenure.until - 1, tenure.seat, now)
         if last is Presence.UNKNOWN:
             raise refuse("TenureLasts", tenure=number)
-        return last is Presence.MISSED and not self._is_waived(tenure.until - 1)
+        return last is Presence.MISSED and not self.is_waived(tenure.until - 1)

@@ -14,7 +14,7 @@ from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.types import Address, Round, Seat
 from assay.watchdog.alarms import Alarm, AlarmKind, exit_code_of
-from assay.watchdog.run_alarms import judge_duties, judge_epoch, judge_escrow, judge_roots, judge_stakes
+from assay.watchdog.run_alarms import judge_duties, judge_epoch, judge_escrow, judge_roots, judge_seats, judge_stakes
 from assay_ledger.agents.money_keeper import may_open
 from assay_ledger.bindings import game
 from assay_ledger.rounds.fold import fold
@@ -51,6 +51,74 @@ def duties(world: ToldMoneyWorld, ticket: int) -> list[AlarmKind]:
 
 def stakes(world: ToldMoneyWorld, who: Address) -> list[Alarm]:
     return list(judge_stakes(world.view(who), who))
+
+
+def seats(world: ToldMoneyWorld, who: Address) -> dict[AlarmKind, str]:
+    return {alarm.kind: alarm.text for alarm in judge_seats(world.view(who), who)}
+
+
+def play_round(world: ToldMoneyWorld, everybody: list[Address], away: int = 0, holders: int = 4) -> None:
+    """A round to which the first `away` do not commit, in which so many hold the first seat's update; it is over."""
+    there = everybody[away:]
+    for who in there:
+        assert world.commit(who) == ""
+    world.at(world.model.commitments.rounds[world.round].mask_at + 1)
+    for number, who in enumerate(reversed(there)):
+        assert world.hold(who, [world.seat(x) for x in there if x != everybody[0] or number < holders]) == ""
+    r = world.round
+    world.merge(there, ("root", r))
+    world.at(max(world.now, world.view(everybody[0]).commit_until(r)))
+
+
+def test_a_seat_that_one_more_absence_would_evict_is_told(world: ToldMoneyWorld) -> None:
+    people = world.start(tickets=40)
+    who, other = people[0], people[1]
+    play_round(world, people)
+    for one in people[1:]:
+        assert world.commit(one) == ""
+    # The last second in which it may commit: it has missed nothing yet.
+    world.at(world.view(who).commit_until(Round(1)))
+    assert seats(world, who) == {}
+    world.tick(1)
+    found = seats(world, who)
+    assert list(found) == [AlarmKind.SEAT_AT_RISK] and "did not commit to round 1" in found[AlarmKind.SEAT_AT_RISK]
+    assert "0.5 tokens" in found[AlarmKind.SEAT_AT_RISK] and seats(world, other) == {}
+    alarms = list(judge_seats(world.view(who), who))
+    assert exit_code_of(alarms) is ExitCode.DEADLINE
+    for one in people[1:]:
+        assert world.hold(one) == ""
+    world.merge(people[1:], ("root", 1))
+    play_round(world, people)
+    world.tick(1)
+    assert seats(world, who) == {}, "it was there again"
+
+
+def test_the_first_round_of_an_outage_is_no_risk_to_a_seat(world: ToldMoneyWorld) -> None:
+    people = world.start(tickets=40)
+    play_round(world, people)
+    world.at(world.view(people[0]).commit_until(Round(1)) + 1)
+    assert world.model.commitments.rounds[1].is_under_half
+    assert [seats(world, who) for who in people] == [{}] * len(people)
+
+
+@pytest.mark.parametrize(("holders", "at_risk"), [(1, True), (2, False), (3, False)])
+def test_updates_that_do_not_count_twice_in_a_row_are_told(world: ToldMoneyWorld, holders: int, at_risk: bool) -> None:
+    people = world.start(tickets=40)
+    who, last = people[0], 2
+    counts = 3 * holders >= 2 * len(people)
+    for number in range(last):
+        play_round(world, people, holders=holders)
+        world.tick(1)
+        assert AlarmKind.WORK_UNCOUNTED not in seats(world, who) or number == last - 1
+    found = seats(world, who)
+    assert (AlarmKind.WORK_UNCOUNTED in found) is not counts
+    # Of four voices one is fewer than a third, two are not: then who is right is not known, and nobody is put off.
+    assert (AlarmKind.SEAT_AT_RISK in found) is at_risk
+    if not counts:
+        assert "of rounds 0 to 1 had no weight" in found[AlarmKind.WORK_UNCOUNTED]
+    play_round(world, people)
+    world.tick(1)
+    assert seats(world, who) == {}
 
 
 def test_a_call_is_due_in_the_last_quarter_of_its_epoch_and_missed_after_it(world: ToldMoneyWorld) -> None:
