@@ -76,7 +76,7 @@ def table(settings: Settings, as_json: JsonOption = False) -> None:
 def bounds_of(charter: RunCharter) -> dict[str, Any]:
     """What a charter names and the least or most that it may name; amounts in wei, times in seconds."""
     from assay.protocol.economics.audit_prices import update_price_net
-    from assay.protocol.economics.run_bounds import audit_terms
+    from assay.protocol.economics.run_bounds import audit_terms, most_unsettled
     from assay.protocol.economics.run_times import last_verdict, min_challenge_bond
     from assay.protocol.economics.stake_bounds import min_lock, min_stake
 
@@ -90,7 +90,7 @@ def bounds_of(charter: RunCharter) -> dict[str, Any]:
         "seat fee": {"is": e.seat_fee, "at_most": charter.price},
         "price of one false update": {"is": int(update_price_net(t, e.seat_lock, 1 - t.lost))},
         "open duties m": {"is": t.open_duties},
-        "unsettled rounds U": {"is": t.unsettled},
+        "unsettled rounds U": {"is": t.unsettled, "at_most": most_unsettled(charter)},
         "exit delay (s)": {"is": w.exit},
         "vesting delay (s)": {"is": w.vesting, "at_least": last_verdict(w, chain.inclusion_delay)},
     }

@@ -149,6 +149,9 @@ interface IEscrow is IRoundGate {
     function reservedOf(uint64 round) external view returns (uint256);
     function fundedOf(address funder) external view returns (uint256);
 
+    /// @notice U, as many rounds of pay as B outweighs: a round opens once what so many before it earned is due.
+    function mostUnsettled() external view returns (uint256);
+
     /// @notice What a round pays for work that is worth an amount at the charter's price, in wei, rounded down.
     function workPayOf(uint64 round, uint256 amount) external view returns (uint256);
 

@@ -22,6 +22,12 @@ library RunPrices {
     /// @dev Epochs whose attestations can be disputed at once: a ticket has c duties open in each.
     uint256 internal constant OPEN_EPOCHS = 3;
 
+    /// @dev Somebody who is bribed to say nothing: the chance that it goes unseen, of 10^18, and what of its B it risks, of 10^30.
+    struct Silence {
+        uint256 missed;
+        uint256 risk;
+    }
+
     /// @notice Reverts by name where the terms would let somebody gain by cheating.
     /// @param w W, full pay of a commitment, in wei
     /// @param unsettled U, rounds of a seat's pay that are unsettled at once
@@ -76,18 +82,41 @@ library RunPrices {
         least = Math.max(
             least, Math.ceilDiv(w * INVERSE_E_PPM * (2 * SQUARE + p) * SQUARE * SQUARE, 2 * PPM * p * q * lost)
         );
-        uint256 m = OPEN_EPOCHS * e.capacity;
-        // m G, times PPM
-        uint256 prize = m * (uint256(e.seatLock) * (PPM - e.drawnBountyPpm) + (unsettled * w + e.wage) * PPM);
+        uint256 prize = OPEN_EPOCHS * e.capacity * (_ownLoss(e) + unsettled * w * PPM);
+        Silence[2] memory silences = _silences(e);
+        for (uint256 i = 0; i < silences.length; ++i) {
+            least = Math.max(least, Math.ceilDiv(prize * silences[i].missed * PPM, silences[i].risk));
+        }
+    }
+
+    /// @notice The largest U at which B outweighs a bribe for silence: `minStake` is at most B there, and more one round later, unless U
+    /// is not what asks for most.
+    function mostUnsettled(RunEconomics memory e, uint256 w) internal pure returns (uint256) {
+        uint256 prize = type(uint256).max;
+        Silence[2] memory silences = _silences(e);
+        for (uint256 i = 0; i < silences.length; ++i) {
+            prize = Math.min(prize, uint256(e.ticketBond) * silences[i].risk / (silences[i].missed * PPM));
+        }
+        return Math.saturatingSub(prize / (OPEN_EPOCHS * e.capacity), _ownLoss(e)) / (w * PPM);
+    }
+
+    /// @dev G without U W, times PPM: what an accused liar loses beside its unsettled pay.
+    function _ownLoss(RunEconomics memory e) private pure returns (uint256) {
+        return uint256(e.seatLock) * (PPM - e.drawnBountyPpm) + e.wage * PPM;
+    }
+
+    /// @dev A bribed auditor and a bribed re-auditor, with m open duties.
+    function _silences(RunEconomics memory e) private pure returns (Silence[2] memory silences) {
+        (uint256 p, uint256 q) = (honest(e, e.auditPpm), honest(e, e.reauditPpm));
+        (uint256 lost, uint256 m) = (lostOf(e), OPEN_EPOCHS * e.capacity);
         uint256 missed = Math.ceilDiv(ONE * SQUARE * SQUARE, (SQUARE + p) * (SQUARE + q));
-        uint256 bribed = Math.ceilDiv(prize * missed * PPM, (ONE - power(missed, m)) * lost);
+        silences[0] = Silence(missed, (ONE - power(missed, m)) * lost);
         missed = Math.ceilDiv(ONE * SQUARE, SQUARE + q);
         uint256 risk = (ONE - power(missed, 2 * m)) * lost;
         uint256 forgone = m * missed * (PPM - e.drawnBountyPpm) * PPM;
         // Attack: stakes so many times covered that the prize of silence grows with them as fast as its risk.
         if (risk <= forgone) revert IRunCharter.NoStakeSuffices(m);
-        uint256 reaudited = Math.ceilDiv(prize * missed * PPM, risk - forgone);
-        least = Math.max(least, Math.max(bribed, reaudited));
+        silences[1] = Silence(missed, risk - forgone);
     }
 
     /// @notice p_h or q_h: what tickets outside the cartel replay, times 10^12.

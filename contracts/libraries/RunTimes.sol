@@ -60,8 +60,12 @@ library RunTimes {
     /// @notice U: rounds of C from a commitment until it is paid, if nobody is late: until its audits are over, or its base is final.
     function unsettledRounds(RunTiming memory t, uint256 inclusionDelay) internal pure returns (uint256) {
         uint256 audits = EPOCHS_TO_SETTLE * (uint256(t.epoch) + t.seedDelay);
-        uint256 base = uint256(t.beaconDelay) + t.hold + t.groupMerge + t.merge + t.challenge;
-        return 1 + Math.ceilDiv(inclusionDelay + Math.max(audits, base), t.commit);
+        return 1 + Math.ceilDiv(inclusionDelay + Math.max(audits, untilFinal(t)), t.commit);
+    }
+
+    /// @notice Seconds from a round's last commitment until its generation is final, if nobody is late and nothing is disputed.
+    function untilFinal(RunTiming memory t) internal pure returns (uint256) {
+        return uint256(t.beaconDelay) + t.hold + t.groupMerge + t.merge + t.challenge;
     }
 
     /// @notice C: every reply is refunded C / 2R, which must pay for its gas and data at the cap; R most replies.

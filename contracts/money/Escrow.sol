@@ -15,6 +15,8 @@ import {RunEconomics, RunTerms, RunTraining} from "../interfaces/RunTypes.sol";
 import {ITenures} from "../interfaces/ITenures.sol";
 import {ITickets} from "../interfaces/ITickets.sol";
 import {IVault} from "../interfaces/IVault.sol";
+import {RunPrices} from "../libraries/RunPrices.sol";
+import {RunTimes} from "../libraries/RunTimes.sol";
 
 /// @title Escrow: what a run pays from, when it opens, and what becomes of the rest
 contract Escrow is IEscrow {
@@ -49,6 +51,9 @@ contract Escrow is IEscrow {
     uint48 private immutable _openFrom;
     uint48 private immutable _stall;
     uint48 private immutable _longestDispute;
+    uint48 private immutable _untilFinal;
+    /// @inheritdoc IEscrow
+    uint256 public immutable mostUnsettled;
 
     /// @dev Money that came at one point of the order; in wei.
     struct Pool {
@@ -115,6 +120,8 @@ contract Escrow is IEscrow {
         (_leastTickets, _leastSeats) = (terms.launch.tickets, terms.launch.seats);
         (_auditsFrom, _openFrom) = (terms.timing.auditsFrom, terms.launch.openFrom);
         (_stall, _longestDispute) = (terms.timing.stall, terms.timing.longestDispute);
+        _untilFinal = uint48(RunTimes.untilFinal(terms.timing));
+        mostUnsettled = RunPrices.mostUnsettled(e, uint256(e.unitPrice) * t.maxUnits);
     }
 
     // ------------------------------------------------------------------------------------------------ funders and sponsor
@@ -213,6 +220,8 @@ contract Escrow is IEscrow {
         uint256 load = (epoch == _epoch ? _load : 0) + seated;
         // Attack: more duties than tickets can answer; what is beyond their capacity lowers the rate that S was priced with.
         if (_capacity * (count / _shifts) * _firstAuditPpm < 2 * load * _auditPpm) return false;
+        // Attack: seats that end round after round within seconds, until more pay is unsettled than B makes silence dearer than.
+        if (round >= mostUnsettled && !_isDue(round - uint64(mostUnsettled))) return false;
         uint256 amount = costOf(seated);
         // Attack: work that nothing is there to pay for.
         if (balance() < reservedTotal + amount) return false;
@@ -293,6 +302,12 @@ contract Escrow is IEscrow {
         uint256 undrawnSince = last == 0 ? 0 : _duties.overSince(last + 1);
         // Attack: close epochs for ever, so that what cannot be settled is held for ever.
         return undrawnSince == 0 ? closedAt : Math.min(closedAt, undrawnSince + _longestDispute);
+    }
+
+    /// @dev Are a round's audits over, and its generation final, if that is in no dispute?
+    function _isDue(uint64 round) private view returns (bool) {
+        uint48 last = _commitments.commitUntil(round);
+        return block.timestamp > last + _untilFinal && _duties.overAfter(last) != 0;
     }
 
     /// @dev Does no round open any more, and is the last generation final?

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from assay.protocol.digests import ZERO
+from assay.protocol.economics import stake_bounds
 from assay.protocol.economics.audit_prices import MAX_UNSETTLED, AuditTerms
 from assay.protocol.economics.governance_bounds import check_governance
 from assay.protocol.economics.limits import MAX_AMOUNT, PPM, refusal
@@ -43,6 +44,12 @@ def audit_terms(charter: RunCharter) -> AuditTerms:
         open_duties=OPEN_EPOCHS * e.capacity,
         unsettled=unsettled_rounds(charter.timing, charter.chain.inclusion_delay),
     )
+
+
+def most_unsettled(charter: RunCharter) -> int:
+    """U, as many rounds of pay as B outweighs: a round opens once what so many before it earned is due."""
+    e = charter.economics
+    return stake_bounds.most_unsettled(audit_terms(charter), e.seat_lock, e.ticket_bond)
 
 
 def check_run(charter: RunCharter, now: int) -> None:

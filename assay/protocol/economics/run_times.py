@@ -45,8 +45,12 @@ def slowest(t: RunTiming, inclusion_delay: int) -> int:
 
 def unsettled_rounds(t: RunTiming, inclusion_delay: int) -> int:
     """U: rounds of C from a commitment until its audits are over and its base is final, if nobody is late."""
-    until_final = t.beacon_delay + t.hold + t.group_merge + t.merge + t.challenge
-    return round_time.unsettled_rounds(t.commit, t.epoch, t.seed_delay, until_final, inclusion_delay)
+    return round_time.unsettled_rounds(t.commit, t.epoch, t.seed_delay, until_final(t), inclusion_delay)
+
+
+def until_final(t: RunTiming) -> int:
+    """Seconds from a round's last commitment until its generation is final, if nobody is late and nothing disputed."""
+    return t.beacon_delay + t.hold + t.group_merge + t.merge + t.challenge
 
 
 def min_challenge_bond(c: RunChain, arity: int) -> Wei:

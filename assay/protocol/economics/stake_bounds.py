@@ -33,9 +33,33 @@ def min_stake(t: AuditTerms, lock: Wei) -> Wei:
     lost, m = _lost(t), t.open_duties
     blind = _up(t.wage * SQUARE * SQUARE, q * lost)
     insured = _up(t.price * INVERSE_E_PPM * (2 * SQUARE + p) * SQUARE * SQUARE, 2 * PPM * p * q * lost)
-    prize = m * (lock * (PPM - t.drawn_bounty_ppm) + (t.unsettled * t.price + t.wage) * PPM)
-    missed = _up(ONE * SQUARE * SQUARE, (SQUARE + p) * (SQUARE + q))
-    bribed = _up(prize * missed * PPM, (ONE - power(missed, m)) * lost)
+    prize = m * (_own_loss(t, lock) + t.unsettled * t.price * PPM)
+    return Wei(max(blind, insured, *(_up(prize * missed * PPM, risk) for missed, risk in _silences(t))))
+
+
+def most_unsettled(t: AuditTerms, lock: Wei, stake: Wei) -> int:
+    """The largest U at which B = `stake` outweighs a bribe for silence, whatever `t` says of it.
+
+    `min_stake` is at most B there, and more one round later unless U is not what asks for most.
+    Raises RejectedError (NoStakeSuffices).
+    """
+    prize = min(stake * risk // (missed * PPM) for missed, risk in _silences(t))
+    return max(prize // t.open_duties - _own_loss(t, lock), 0) // (t.price * PPM)
+
+
+def _own_loss(t: AuditTerms, lock: Wei) -> int:
+    """G without U W, times PPM: what an accused liar loses beside its unsettled pay."""
+    return lock * (PPM - t.drawn_bounty_ppm) + t.wage * PPM
+
+
+def _silences(t: AuditTerms) -> tuple[tuple[int, int], tuple[int, int]]:
+    """A bribed auditor and a bribed re-auditor: how often silence goes unseen, of 10^18, what of B it risks, of 10^30.
+
+    Raises RejectedError (NoStakeSuffices).
+    """
+    p, q = _honest(t, t.audit_ppm), _honest(t, t.reaudit_ppm)
+    lost, m = _lost(t), t.open_duties
+    bribed = _up(ONE * SQUARE * SQUARE, (SQUARE + p) * (SQUARE + q))
     missed = _up(ONE * SQUARE, SQUARE + q)
     risk = (ONE - power(missed, 2 * m)) * lost
     forgone = m * missed * (PPM - t.drawn_bounty_ppm) * PPM
@@ -44,7 +68,7 @@ def min_stake(t: AuditTerms, lock: Wei) -> Wei:
             "NoStakeSuffices",
             f"With {m} open duties a ticket, re-auditors are cheaper to bribe than to lose at any stake.",
         )
-    return Wei(max(blind, insured, bribed, _up(prize * missed * PPM, risk - forgone)))
+    return (bribed, (ONE - power(bribed, m)) * lost), (missed, risk - forgone)
 
 
 def power(x: int, n: int) -> int:

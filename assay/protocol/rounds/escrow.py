@@ -13,6 +13,8 @@ from typing import Protocol
 from assay.protocol import abi
 from assay.protocol.digests import keccak
 from assay.protocol.economics.limits import PPM
+from assay.protocol.economics.run_bounds import most_unsettled
+from assay.protocol.economics.run_times import until_final
 from assay.protocol.errors import refuse
 from assay.protocol.rounds.ticket_types import Calls
 from assay.protocol.rounds.vault import Vault
@@ -55,6 +57,12 @@ class LaunchedRounds(Protocol):
     def begin(self, now: int) -> None:
         """Open round 0. Raises Paused."""
 
+    def opened(self) -> int:
+        """Rounds that have opened."""
+
+    def commit_until(self, round_: Round) -> int:
+        """The last second of a round's commitments."""
+
     def seated_at(self, round_: Round) -> int:
         """Seats held in a round."""
 
@@ -80,6 +88,9 @@ class GovernedRounds(Protocol):
 
 class EscrowedAudits(Calls, Protocol):
     """What the escrow asks of audits."""
+
+    def over_after(self, time: int) -> int:
+        """See EpochEnds."""
 
     @property
     def last_epoch(self) -> int:
@@ -112,6 +123,8 @@ class Escrow:
         """Set when the books of rounds are there, whose gate this is."""
         self.governor: GovernedRounds | None = None
         """Set where the charter names governance."""
+        self.most_unsettled = most_unsettled(charter)
+        """U, as many rounds of pay as B outweighs: a round opens once what so many before it earned is due."""
         self.prices: dict[Round, int] = {}
         """What rounds of a governed run pay, in parts per million of the charter's price of a unit."""
         self.phase = RunPhase.FUNDING
@@ -232,6 +245,8 @@ class Escrow:
         answered = e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm)
         if answered < 2 * self._load_with(seated) * e.audit_ppm:
             return False
+        if not self._may_be_unsettled(now):
+            return False
         return self.balance >= self.reserved_total + self.cost_of(seated)
 
     def reserve(self, round_: Round, seated: int, now: int) -> None:
@@ -292,6 +307,15 @@ class Escrow:
         return sum(self.reserved.values())
 
     # --- inside
+
+    def _may_be_unsettled(self, now: int) -> bool:
+        """Whether the next round leaves no more pay unsettled than B makes an auditor's silence dearer than."""
+        assert self.rounds is not None
+        before = self.rounds.opened() - self.most_unsettled
+        if before < 0:
+            return True
+        last = self.rounds.commit_until(Round(before))
+        return now > last + until_final(self.charter.timing) and self.audits.over_after(last) != 0
 
     def _are_duties_over(self) -> bool:
         return 0 < self.audits.last_epoch < self.audits.newest()[0]

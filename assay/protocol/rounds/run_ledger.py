@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.protocol.rounds.audited_books import AuditedBooks
 from assay.protocol.rounds.books import BeaconBook
 from assay.protocol.rounds.bounties import Bounties
+from assay.protocol.rounds.clock import commit_until
 from assay.protocol.rounds.duties import Duties
 from assay.protocol.rounds.escrow import Escrow
 from assay.protocol.rounds.governor import Governor
@@ -88,6 +89,12 @@ class _Launched:
 
     def begin(self, now: int) -> None:
         self._rounds.generations.begin(now)
+
+    def opened(self) -> int:
+        return len(self._rounds.commitments.rounds)
+
+    def commit_until(self, round_: Round) -> int:
+        return commit_until(self._rounds.terms, self._rounds.commitments.round_of(round_))
 
     def seated_at(self, round_: Round) -> int:
         return self._rounds.tenures.seated_at(round_)

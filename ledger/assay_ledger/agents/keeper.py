@@ -12,7 +12,7 @@ from assay.protocol.rounds.terms import NEVER, GenerationStatus, Presence, Tenur
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Round
 from assay_ledger.agents.keeping import GRACE_S, Task, wait
-from assay_ledger.agents.money_keeper import may_open, money_tasks, pots_wait
+from assay_ledger.agents.money_keeper import due_before_next, may_open, money_tasks, pots_wait
 from assay_ledger.agents.round_actions import (
     CloseEpoch,
     CloseOpening,
@@ -120,7 +120,9 @@ def _restart(view: RunView) -> Iterator[Task]:
     elif not view.is_over and view.books.tenures.seated_at(Round(round_ + 1)) and may_open(view):
         # It may have waited for an epoch, whose tickets have room for its duties.
         begun = view.epochs[-1].start if view.epochs[-1].start <= view.now else 0
-        at = max(view.state.halted_at, begun, view.books.paused_until)
+        if (due := due_before_next(view)) is None:
+            return
+        at = max(view.state.halted_at, begun, view.books.paused_until, due - 1)
     else:
         return
     yield Task(at + 1 + wait(view, round_), Restart(round_))
@@ -194,7 +196,7 @@ def _seats(view: RunView) -> Iterator[Task]:
             if tenure.until != NEVER:
                 continue
             for round_ in (view.round, Round(view.round - 1)):
-                if round_ >= 0 and view.books.tenures._is_evictable(tenure, round_, view.now):
+                if round_ >= 0 and view.books.tenures.is_evictable(tenure, round_, view.now):
                     yield Task(view.commit_until(round_) + 1 + wait(view, number), Evict(number, round_))
                     break
     for number, tenure in view.tenures_of(view.me):

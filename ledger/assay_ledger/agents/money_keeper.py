@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from assay.protocol.digests import ZERO
 from assay.protocol.economics.limits import PPM
+from assay.protocol.economics.run_bounds import most_unsettled
+from assay.protocol.economics.run_times import until_final
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.rounds.ids import is_group, tenure_lock
@@ -80,6 +82,19 @@ def may_open(view: RunView) -> bool:
 def winds_down_at(view: RunView) -> int:
     """From which chain time on, in seconds, anybody may wind a run down that does not move until then."""
     return _moved_at(view) + view.charter.timing.stall + 1
+
+
+def due_before_next(view: RunView) -> int | None:
+    """Second from which on the round U before the next one is due (`_isDue` in Escrow.sol); None while it is audited.
+
+    0 where fewer rounds have opened.
+    """
+    before = len(view.books.commitments.rounds) - most_unsettled(view.charter)
+    if before < 0:
+        return 0
+    last = view.commit_until(Round(before))
+    over = view.books.duties.over_after(last)
+    return max(over, last + until_final(view.charter.timing) + 1) if over else None
 
 
 def seated_next(view: RunView) -> int:

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE
+from assay.protocol.economics.run_bounds import most_unsettled
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Round
 from assay_ledger.agents.keeper import missing_beacons
-from assay_ledger.agents.money_keeper import has_auditors, seated_next, winds_down_at
+from assay_ledger.agents.money_keeper import due_before_next, has_auditors, seated_next, winds_down_at
 from assay_ledger.rounds.view import RunView
 
 
@@ -152,7 +154,7 @@ def _in_rounds(view: RunView) -> Iterator[Wait]:
 def _before_next(view: RunView, round_: Round) -> Iterator[Wait]:
     """A round whose generation is made or lost, and no next one."""
     seated = seated_next(view)
-    lacks = [*_pause(view), *_seats(seated), *_auditors(view, seated), *_escrow(view, seated)]
+    lacks = [*_pause(view), *_seats(seated), *_auditors(view, seated), *_unsettled(view), *_escrow(view, seated)]
     for wait in lacks:
         yield Wait(wait.code, f"Round {round_ + 1} cannot open. {wait.text}", wait.remedy, wait.until)
     if not lacks:
@@ -175,6 +177,24 @@ def _auditors(view: RunView, seated: int) -> Iterator[Wait]:
         return
     text = f"{count} tickets count, too few for the duties of {seated} seats (at least {view.charter.launch.tickets})."
     yield Wait("TicketsMissing", text, "Auditors: `assay verifier start --tickets N --deposit AMOUNT`.")
+
+
+def _unsettled(view: RunView) -> Iterator[Wait]:
+    """As much pay is unsettled as the stake of a ticket outweighs."""
+    due, most = due_before_next(view), most_unsettled(view.charter)
+    if due is not None and due <= view.now:
+        return
+    before = len(view.books.commitments.rounds) - most
+    text = f"{most} rounds of pay are unsettled, as many as a ticket's stake secures; round {before}'s is due"
+    if due is not None:
+        yield Wait("PayUnsettled", f"{text} in {due - view.now} s.", "", due)
+        return
+    # Its own epoch, the wait for that one, and the two after it.
+    begun = next((e.start for e in view.epochs if e.start > view.commit_until(Round(before))), None)
+    length, now = view.terms.length + view.terms.delay, view.now
+    at = view.epochs[-1].start + EPOCHS_TO_SETTLE * length if begun is None else begun + 3 * length
+    remedy = "Rounds that end sooner than the charter's wait for its audits."
+    yield Wait("PayUnsettled", f"{text} once its audits are over.", remedy, max(at, now + 1))
 
 
 def _at_the_end(view: RunView) -> Iterator[Wait]:

@@ -145,6 +145,10 @@ class EscrowContract(Contract):
         """`liveRounds`."""
         return self._query("liveRounds()", "(uint64)", lambda v: v[0])
 
+    def most_unsettled(self) -> Query[int]:
+        """U, as many rounds of pay as B outweighs: a round opens once what so many before it earned is due."""
+        return self._query("mostUnsettled()", "(uint256)", lambda v: v[0])
+
     def pay(self, round: Round, to: Address, amount: Wei) -> Call:
         """Payments only: pays from the reserve of a round, beyond it from what no round has reserved."""
         return self._call("pay(uint64,address,uint256)", round, to, amount)

@@ -234,11 +234,15 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         """An epoch in which every ticket on call but one answers; its number."""
         number = self.epoch
         self.seed()
+        self.answer(lies, silent)
+        self.close_epoch()
+        return number
+
+    def answer(self, lies: dict[int, set[Seat]] | None = None, silent: int = 0) -> None:
+        """Every ticket on call but one answers."""
         for ticket in set(self.chains) - {silent}:
             if self.run.duties._is_called(TicketId(ticket), self.run.duties.epochs[-1], self.now):
                 assert self.open_call(ticket, (lies or {}).get(ticket, ())) == ""
-        self.close_epoch()
-        return number
 
     # --- disputes
 
@@ -350,6 +354,7 @@ class MoneyWorld(MoneyCalls, RoundWorld):
         shown = [self.call("Escrow", name) for name in ("phase", "balance", "reservedTotal", "liveRounds")]
         assert tuple(shown) == kept
         assert escrow.balance >= escrow.reserved_total or escrow.phase > 1
+        assert self.call("Escrow", "mostUnsettled") == escrow.most_unsettled
         for who in (self.sponsor, *self.people):
             place = "0x" + who.hex()
             assert self.call("Vault", "free", place) == self.vault.free_of(who)

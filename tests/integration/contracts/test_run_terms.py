@@ -15,7 +15,7 @@ from assay.protocol.economics import stake_bounds as stakes
 from assay.protocol.economics.audit_prices import AuditTerms
 from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.economics.limits import PPM
-from assay.protocol.economics.run_bounds import audit_terms, check_run
+from assay.protocol.economics.run_bounds import audit_terms, check_run, most_unsettled
 from assay.protocol.errors import RejectedError
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RunCharter
 from assay.protocol.types import Wei
@@ -127,6 +127,31 @@ def test_the_stakes_of_the_contract_are_the_exact_ones_rounded_up_by_little() ->
         assert slack >= 0
         compared += slack < Fraction(1, 10**9)
     assert compared > 200
+
+
+def test_as_many_rounds_may_be_unsettled_as_a_stake_outweighs_and_not_one_more() -> None:
+    source, compared = random.Random(8), 0
+    for _ in range(400):
+        terms = _drawn(source)
+        lock = stakes.min_lock(terms)
+        try:
+            stake = stakes.min_stake(terms, lock)
+        except RejectedError:
+            continue
+        for held in (stake, Wei(stake + source.randrange(stake))):
+            most = stakes.most_unsettled(terms, lock, held)
+            assert most >= terms.unsettled
+            assert stakes.min_stake(replace(terms, unsettled=most), lock) <= held
+            assert stakes.min_stake(replace(terms, unsettled=most + 1), lock) > held
+            compared += 1
+    assert compared > 200
+
+
+@pytest.mark.parametrize("limit", LIMITS[::9], ids=lambda x: f"{x.term} {x.code} {x.what}")
+def test_the_escrow_admits_as_many_unsettled_rounds_as_the_model(limit: RunLimit) -> None:
+    charter = chain().deploy("RunCharter", limit.inside.as_tuple(), astuple(modules_at()))
+    escrow = chain().deploy("Escrow", charter.address)
+    assert escrow.call("mostUnsettled") == most_unsettled(limit.inside) >= audit_terms(limit.inside).unsettled
 
 
 @pytest.mark.parametrize("name", sorted(CHAINS))
