@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +32,7 @@ def first_block(folder: Path, run: Run) -> int:
     noted, name = _noted(folder), f"{run.chain.chain_id} 0x{run.address.hex()}"
     block, hash_ = noted.get(name, (None, ""))
     try:
-        if block is None or _hash_of(run, block) != hash_:
+        if block is None or _hash_of(run, block) != hash_ or _was_there_before(run, block):
             block = found_first_block(run)
             if block is None:
                 return 0
@@ -39,6 +40,13 @@ def first_block(folder: Path, run: Run) -> int:
     except AssayError:
         return 0
     return max(0, block - MARGIN)
+
+
+def _was_there_before(run: Run, block: int) -> bool:
+    """Attack: a node that lies about old code once, and whose note outlives it. Who cannot tell is believed."""
+    with suppress(AssayError):
+        return bool(block and run.chain.code_at(run.address, block - 1))
+    return False
 
 
 def _hash_of(run: Run, block: int) -> str:

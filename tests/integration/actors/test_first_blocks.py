@@ -74,7 +74,7 @@ def test_a_runs_first_block_is_found_once_and_no_search_goes_below_it(
     assert run.chain.events(search, run.first_block) == made.chain.events(search, 0) != []
     assert run.kept_from == 0, "events that were kept before are kept still"
     again = opened(made, node, tmp_path)
-    assert again.first_block == began - MARGIN and asked_for_code(node) == 0
+    assert again.first_block == began - MARGIN and asked_for_code(node) == 1
     # Another chain of the same number, or a reorganization: what was noted is of no block of this one.
     (tmp_path / FILE).write_text((tmp_path / FILE).read_text().replace('"0x', '"0xff'))
     assert opened(made, node, tmp_path).first_block == began - MARGIN and asked_for_code(node) > 5
@@ -90,6 +90,22 @@ def test_a_node_without_old_state_has_its_whole_chain_searched(
     run = opened(made, node, tmp_path)
     node.turn(old_code(made.chain.head().number - 50, reply), methods=["eth_getCode"])
     assert run.first_block == 0 and not (tmp_path / FILE).exists()
+
+
+def test_what_a_lying_node_had_noted_is_looked_for_again_with_another_one(
+    made: WholeRun, node: ProviderNode, tmp_path: Path
+) -> None:
+    """Attack: it says that the charter came late, and that nothing was staked; later searches would begin behind it."""
+    began, late = charter_block(made), made.chain.head().number - 30
+    block = made.chain.w3.eth.get_block(late)
+    name = f"{made.chain.chain_id} 0x{made.run.address.hex()}"
+    (tmp_path / FILE).write_text(json.dumps({name: (late, "0x" + bytes(block["hash"]).hex())}))
+    # One that has no old state can tell nothing of it, and goes on with what was noted.
+    node.turn(old_code(made.chain.head().number, NO_STATE), methods=["eth_getCode"])
+    assert opened(made, node, tmp_path).first_block == late - MARGIN
+    node.turn(lambda params, ask: None, methods=["eth_getCode"])
+    assert opened(made, node, tmp_path).first_block == began - MARGIN
+    assert json.loads((tmp_path / FILE).read_text())[name][0] == began
 
 
 def test_a_short_chain_is_searched_from_its_beginning(
