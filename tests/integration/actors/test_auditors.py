@@ -104,6 +104,7 @@ def test_a_false_commitment_is_accused_by_who_is_drawn_and_its_seat_loses_its_lo
     assert made.wealth("vera") > before
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("cheat", [AuditCheat.BLIND, AuditCheat.COPYING])
 def test_who_signs_without_computing_is_accused_by_honest_auditors_alone(
     stage: SharedChain, tmp_path: Path, cheat: AuditCheat

@@ -88,6 +88,7 @@ def test_who_leaves_before_its_commitment_commits_first_and_keeps_its_fee(stage:
     assert not made.view.books.registry.tickets and not made.fines("vera") + made.fines("viktor")
 
 
+@pytest.mark.long
 def test_who_leaves_amid_accusations_and_games_pursues_them_first(stage: SharedChain, tmp_path: Path) -> None:
     made = new_whole_run(stage, tmp_path, seats=2, rounds=3, rates=RATES)
     made.solver("ada")

@@ -16,6 +16,7 @@ from tests.harness.actors.world import SharedChain, small_work
 from tests.harness.buckets import running_bucket
 
 
+@pytest.mark.long
 def test_a_first_store_that_hangs_from_the_first_round_on_costs_no_window(
     stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,6 +98,7 @@ def test_every_base_of_five_rounds_is_an_independent_replays(stage: SharedChain,
     assert all(not t.convicted_at and not t.fee_gone for t in view.books.tenures.tenures.values())
 
 
+@pytest.mark.long
 def test_solvers_killed_at_every_transaction_lose_nothing(
     stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +298,7 @@ def joined(run: RoundStageRun, name: str, round_: int) -> tuple[int, int]:
     return store.traffic.bytes_read, min(round_ for round_, _, _ in late._runs)
 
 
+@pytest.mark.long
 def test_a_joiner_reads_the_last_base_whatever_came_before_it(stage: SharedChain, tmp_path: Path) -> None:
     run = new_round_run(stage, tmp_path, small_work(), rounds=8)
     for k in range(3):

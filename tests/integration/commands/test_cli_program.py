@@ -249,6 +249,7 @@ def test_the_command_line_says_it_and_exits_with_the_code(folder: Path) -> None:
     assert json.loads(done.stdout)["error"]["details"]["offenders"]
 
 
+@pytest.mark.long
 def test_a_program_that_trains_something_else_ends_its_process_with_11(folder: Path) -> None:
     document("capture", "mymodels:factory", "--out", "own.program")
     check = [sys.executable, "-m", "assay", "program", "check", "own.program", "--against-eager", "2", "--json"]

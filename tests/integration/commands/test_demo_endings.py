@@ -123,6 +123,7 @@ TALK = (
 """How the lines begin that a demo says beside commands and what happens on its chain."""
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("how", ["group", "process"])
 def test_ctrl_c_while_keys_are_made_ends_everything_within_seconds(tmp_path: Path, how: str) -> None:
     check_interrupted(tmp_path, "assay key new", how)

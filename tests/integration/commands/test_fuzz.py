@@ -37,7 +37,7 @@ def check(found: CampaignResult, programs: int) -> None:
 
 
 def test_every_executor_gives_the_references_bytes_on_hostile_states(contracts: None) -> None:
-    check(Campaign(60, 0, programs=21).run(), 20)
+    check(Campaign(60, 0, programs=12).run(), 11)
 
 
 @pytest.mark.long

@@ -41,6 +41,7 @@ def shells(desk: Desk, tmp_path: Path) -> Iterator[ActorShells]:
         found.end()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_a_solver_and_a_verifier_leave_and_every_token_comes_back(desk: Desk, shells: ActorShells) -> None:
     made, charter = shells.made, shells.made.run.charter

@@ -58,6 +58,7 @@ def untrained(model: PresetModel) -> float:
     return Training(JOB, model).loss()
 
 
+@pytest.mark.long
 def test_every_method_trains_and_small_updates_train_nearly_alike(model: PresetModel, untrained: float) -> None:
     rows = {name: train(replace(JOB, method=name), model) for name in PLAIN}
     assert all(row.loss < untrained - 0.3 and row.tokens == 2 * 5 * 2 * 2 * 8 for row in rows.values())
@@ -109,6 +110,7 @@ def test_a_runs_identity_draws_the_batches_that_its_seats_have(model: PresetMode
     assert train(replace(job, method="sparse-carried"), model).root == ""
 
 
+@pytest.mark.long
 def test_groups_merge_as_one_level_does_and_their_sums_may_be_rounded(model: PresetModel) -> None:
     """Three workers in groups of two: one place is nobody's."""
     job, merged = replace(JOB, workers=3, rounds=1), {}

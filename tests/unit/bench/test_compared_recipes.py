@@ -177,6 +177,7 @@ def test_methods_of_a_factory_without_a_seed_start_alike() -> None:
     assert all(torch.equal(a, b) for a, b in zip(*starts, strict=True))
 
 
+@pytest.mark.long
 def test_ranks_train_a_model_of_sixteen_bits() -> None:
     model = RecipeModel(f"{HERE}:of_16_bits", workers=2)
     row = train(replace(JOB, model=model.name, method="demo-ranks", rounds=3), model)

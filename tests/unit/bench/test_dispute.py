@@ -121,6 +121,7 @@ def test_an_estimate_grows_with_the_work(small: Program) -> None:
     assert sum(map(work, small.nodes)) > sum(n.spec.numel for n in small.nodes if n.family is Family.MAP)
 
 
+@pytest.mark.long
 def test_a_real_dispute_is_measured_as_it_was_mined() -> None:
     text = "\n".join(f"{n} times {n} is {n * n}, and half of it is {n * n / 2}." for n in range(120))
     dispute = play(TINY, text, Family.DOT)

@@ -78,6 +78,7 @@ def test_the_rule_decides_what_a_seat_starts_from_and_how_its_rate_rises(corpus:
     assert ends[KEPT] == ends[COLD]
 
 
+@pytest.mark.long
 def test_a_training_is_the_same_again_and_its_rules_differ(corpus: Corpus) -> None:
     curves = {rule: train(replace(JOB, rule=rule), corpus, None, 1)["curve"] for rule in (KEPT, ZERO, COLD)}
     assert train(JOB, corpus, None, 1)["curve"] == curves[ZERO]

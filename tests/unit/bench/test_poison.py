@@ -116,6 +116,7 @@ def test_every_poison_trains_and_moves_the_mean(model: PresetModel) -> None:
     assert ends["sign-flip"] > plain.loss() and all(math.isfinite(loss) for loss in ends.values())
 
 
+@pytest.mark.long
 def test_a_poisoned_training_is_the_same_again_and_a_row_of_its_own(model: PresetModel, tmp_path: Path) -> None:
     file, job = tmp_path / "runs.csv", replace(JOB, poison="noise", poisoned=2)
     rows = list(run_jobs([job, job.dense], model, file, lambda _: None))

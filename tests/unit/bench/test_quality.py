@@ -64,6 +64,7 @@ def test_finished_runs_are_not_run_again_and_a_torn_line_is(text: str, tmp_path:
     assert len(read_records(file)) == 2
 
 
+@pytest.mark.long
 def test_a_large_task_has_the_program_of_its_whole_trial_and_calibrates_once(
     small_gpu: NanoSize, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,7 @@ def test_tiers_train_alike_and_differ_in_their_products(text: str, tmp_path: Pat
     assert {"14x14", "14x22"} <= set(fixed["bits"])
 
 
+@pytest.mark.long
 def test_calibration_makes_outlier_columns_products_of_their_own(text: str) -> None:
     tokens = text_of("characters", text)
     found = []

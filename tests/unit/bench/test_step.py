@@ -128,6 +128,7 @@ def test_a_gpu_that_is_not_there_is_refused_by_a_sentence(monkeypatch: pytest.Mo
         assert "There is no GPU that torch can use" in refused.message
 
 
+@pytest.mark.long
 def test_a_witnessed_step_is_measured_over_the_plain_one_beside_it() -> None:
     sides = [Contender("fixed14", "stock"), Contender("fixed14", "stock", is_witnessed=True)]
     plain, witnessed = measure(SMALL, sides, QUICK)
@@ -140,6 +141,7 @@ def test_a_witnessed_step_is_measured_over_the_plain_one_beside_it() -> None:
     assert alone.over_plain is None
 
 
+@pytest.mark.long
 def test_a_process_grows_by_at_least_the_state_it_trains() -> None:
     grown = growth(SMALL, Contender("f32", "eager"), 1)
     parameters = sum(p.numel() for p in recipe_of(SMALL).module.parameters())

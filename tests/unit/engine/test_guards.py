@@ -217,6 +217,7 @@ def under(limits: dict[str, str]) -> dict[str, object]:
     return found
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("isa", ["AVX2", "DEFAULT"])
 def test_int8_products_are_used_exactly_where_the_library_multiplies_right(isa: str):

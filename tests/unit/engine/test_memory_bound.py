@@ -47,6 +47,7 @@ def child(numel: int, variant: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("variant", ["stock", "fused"])
 def test_a_program_that_outgrows_its_estimate_ends_by_name_with_exit_code_3(variant: str) -> None:
     small = child(1 << 20, variant)

@@ -41,6 +41,7 @@ def three_products() -> tuple[Program, list[list[Tensor]]]:
     return builder.build([[plain, mixed, wide]]), [[a, b]]
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("most_splits", [0, 2], ids=["packed", "split"])
 def test_right_products_pass_in_every_turn_whatever_their_rows_are(most_splits: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(triton_products, "MOST_SPLITS", most_splits)

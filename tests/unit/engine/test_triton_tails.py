@@ -178,6 +178,7 @@ def test_tails_that_are_no_zeros_count_as_often_as_they_are(dropped: float):
     assert agrees(program, inputs_of(), CUT)
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize(
     ("number", "is_added"),
     [(NUMBERS[0], False), (NUMBERS[1], True)]
@@ -205,6 +206,7 @@ def test_a_product_beyond_all_numbers_behind_the_diagonal_shows_in_its_row(which
     assert agrees(program, inputs, CUT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mask", [pytest.param(masked, marks=LONG), added])
 def test_a_causal_step_takes_kernels_of_several_widths(mask: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(row_kernels, "LEAST_CAUSAL", 16)

@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.long
 def test_a_report_ends_where_no_number_of_threads_is_set() -> None:
     environment = {k: v for k, v in os.environ.items() if k not in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     words = ["model", "capture-report", "examples.own_model:factory", "--steps", "1", "--seconds", "90", "--json"]

@@ -142,6 +142,7 @@ def test_torchrun_starts_ranks_again_where_it_may() -> None:
     check(out)
 
 
+@pytest.mark.long
 def test_a_leader_that_leaves_a_run_shares_no_other_and_the_rest_end_with_it() -> None:
     """In a run that began while the others are within the one that was left, its sums would meet those of that one."""
     expected()
