@@ -152,8 +152,8 @@ class Bucket:
                     found = await self._rest(path, half)
 
     def _keep(self, path: str, half: _Half) -> None:
-        """Keeps what has arrived of an object for its next read."""
-        if half.data:
+        """Keeps what has arrived of an object for its next read; of a small one, which may be a message, nothing."""
+        if len(half.data) >= _CHUNK_BYTES:
             self._halves[path] = half
         while len(self._halves) > 1 and sum(len(h.data) for h in self._halves.values()) > MAX_HALVES_BYTES:
             self._halves.popitem(last=False)
