@@ -26,6 +26,7 @@ from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Heartbeat, read_heartbea
 if TYPE_CHECKING:
     from assay.explorer.reader import RunReader
     from assay.protocol.types import Address
+    from assay_ledger.rounds.records import WorkRecord
     from assay_ledger.rounds.run import Run
     from assay_ledger.rounds.view import RunView
     from assay_ledger.store.blobs import SlotStore
@@ -79,6 +80,7 @@ def last_rounds(view: RunView) -> list[Document]:
             "round": int(work.round),
             "seat": int(work.seat),
             "units": work.work.units,
+            "update": weight_of(view, work),
             "generation": view.status(work.round + 1).name.lower(),
             "settled": key not in view.state.unsettled,
         }
@@ -88,6 +90,25 @@ def last_rounds(view: RunView) -> list[Document]:
     return found[-LAST_ROUNDS:]
 
 
+def weight_of(view: RunView, work: WorkRecord) -> str:
+    """Whether an update is part of its round's merge: open, late, counted, or uncounted, as too few others held it."""
+    group, place = view.rules.place(work.seat)
+    if place not in view.group(work.round, group).maskable:
+        return "late"
+    counted, is_closed = view.counted(work.round, group)
+    if not is_closed:
+        return "open"
+    return "counted" if work.seat in counted else "uncounted"
+
+
+UPDATES: Final = {
+    "open": "its update waits for the others' word",
+    "late": "its update came too late to count, and is paid",
+    "counted": "its update counts",
+    "uncounted": "its update does NOT count: others did not hold it in time",
+}
+
+
 def round_lines(rows: list[Document]) -> Iterator[str]:
     """The same for people."""
     if rows:
@@ -95,8 +116,8 @@ def round_lines(rows: list[Document]) -> Iterator[str]:
     for row in rows:
         paid = "settled" if row["settled"] else "not settled yet"
         yield (
-            f"  round {row['round']}, seat {row['seat']}: {row['units']} units; generation {row['round'] + 1} is "
-            f"{row['generation']}; {paid}"
+            f"  round {row['round']}, seat {row['seat']}: {row['units']} units; {UPDATES[row['update']]}; "
+            f"generation {row['round'] + 1} is {row['generation']}; {paid}"
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assay.cli.status import document_at, lines
-from assay.cli.watching import PulseReader, fitted, watch
+from assay.cli.watching import PulseReader, fitted, round_lines, watch
 from assay.explorer.reader import REFRESH_S
 from assay.protocol.types import Round, Wei
 from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Activity, HeartbeatWriter
@@ -93,7 +93,8 @@ def test_a_round_that_was_worked_in_is_among_the_last(made: WholeRun, capsys: py
     watched(made, "ada", None, Looks(), as_json=True)
     found = json.loads(capsys.readouterr().out)
     (row,) = found["last_rounds"]
-    assert (row["round"], row["settled"]) == (0, False) and row["units"] > 0
+    assert (row["round"], row["settled"], row["update"]) == (0, False, "open") and row["units"] > 0
+    assert "its update waits for the others' word" in " ".join(round_lines([row]))
     assert found["doing"] == "not known without --store" and found["fault"] is None
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from assay.cli.watching import weight_of
 from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import ExitCode
 from assay.protocol.rounds.escrow import cost_of
@@ -119,6 +120,30 @@ def test_updates_that_do_not_count_twice_in_a_row_are_told(world: ToldMoneyWorld
     play_round(world, people)
     world.tick(1)
     assert seats(world, who) == {}
+
+
+@pytest.mark.parametrize(("holders", "wanted"), [(1, "uncounted"), (2, "counted")])
+def test_what_became_of_an_update_is_said_at_every_stage(world: ToldMoneyWorld, holders: int, wanted: str) -> None:
+    people = world.start(tickets=40)
+    who = people[0]
+
+    def said(of: Address) -> str:
+        view = world.view(of)
+        work = view.work(Round(0), world.seat(of))
+        assert work is not None
+        return weight_of(view, work)
+
+    for one in people[:3]:
+        assert world.commit(one) == ""
+    assert said(who) == "open"
+    # Nearly all have committed: the fourth comes behind the mask's close.
+    world.at(world.model.commitments.rounds[0].mask_at + 1)
+    assert world.commit(people[3]) == ""
+    assert said(people[3]) == "late"
+    for number, one in enumerate(people[:3]):
+        assert world.hold(one, [world.seat(x) for x in people[:3] if x != who or number < holders]) == ""
+    world.at(world.model.commitments.hold_until(Round(0), 0) + 1)
+    assert (said(who), said(people[3])) == (wanted, "late")
 
 
 def test_a_call_is_due_in_the_last_quarter_of_its_epoch_and_missed_after_it(world: ToldMoneyWorld) -> None:
