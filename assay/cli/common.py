@@ -101,11 +101,19 @@ def open_chain(settings: Settings, retry_for_s: float = WAITED_FOR_S) -> Chain:
 
 def open_round_run(settings: Settings, chain: Chain | None = None) -> Run:
     """The run that the settings name. Raises ConfigError (RunMissing), RejectedError (NotARun)."""
+    where = run_address(settings)
+    return run_at(chain or open_chain(settings), where, settings.data_dir)
+
+
+def run_at(chain: Chain, where: Address, folder: Path | None = None) -> Run:
+    """The run with a charter, whose first block is noted in a folder, else in that of Assay's data.
+
+    Raises RejectedError (NotARun).
+    """
     from assay.cli.first_blocks import first_block
     from assay_ledger.rounds.run import Run
 
-    where, folder = run_address(settings), settings.data_dir or platformdirs.user_data_path("assay")
-    return Run(chain or open_chain(settings), where, begins=partial(first_block, folder))
+    return Run(chain, where, begins=partial(first_block, folder or platformdirs.user_data_path("assay")))
 
 
 def actors_dir() -> Path:

@@ -71,7 +71,7 @@ def start_of_run(
 
     Raises RejectedError (NotARun, NoSuchModel), UnavailableError when the store has too little of it.
     """
-    from assay.cli.common import archive_of
+    from assay.cli.common import archive_of, run_at
     from assay.cli.seeing import sight
     from assay.cli.weights import fetch_weights, names_and_outline, standing_generations, whole_file
     from assay.protocol.types import Address
@@ -79,9 +79,8 @@ def start_of_run(
     from assay.sponsor.sponsor_words import StartWords
     from assay.sponsor.starting import StartValues
     from assay.training.rounds import TorchCompute
-    from assay_ledger.rounds.run import Run
 
-    run = Run(chain, Address(bytes.fromhex(address[2:])))
+    run = run_at(chain, Address(bytes.fromhex(address[2:])))
     archive, view = archive_of(run, store), sight(run)
     names, outline = names_and_outline(archive, store)
     compute = TorchCompute()
