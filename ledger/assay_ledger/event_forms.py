@@ -13,14 +13,35 @@ from functools import cache
 from typing import Any, Final
 
 from eth_abi.codec import ABICodec
+from eth_abi.decoding import StringDecoder
 from eth_abi.grammar import ABIType, BasicType, TupleType, parse
+from eth_abi.registry import ABIRegistry, BaseEquals
 from web3._utils.abi import build_strict_registry
 
 from assay.protocol.digests import keccak
 from assay.protocol.types import Digest
 
-CODEC: Final = ABICodec(build_strict_registry())
-"""Strict as web3's own: a bytes32 of 31 bytes is an error."""
+
+class AnyTextDecoder(StringDecoder):
+    r"""A string of the ABI, whose bytes a contract does not look at: those that are no UTF-8 read as \xff.
+
+    Attack: a vote without weight whose reason is no text, and nobody can read the events of the run any more.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("backslashreplace")  # type: ignore[no-untyped-call]
+
+
+def _registry() -> ABIRegistry:
+    registry = build_strict_registry()
+    registry.unregister_decoder("string")
+    text = BaseEquals("string")  # type: ignore[no-untyped-call]
+    registry.register_decoder(text, AnyTextDecoder, label="string")
+    return registry
+
+
+CODEC: Final = ABICodec(_registry())
+"""Strict as web3's own, a bytes32 of 31 bytes is an error, but for what strangers write as text."""
 
 WORD: Final = 32
 

@@ -17,6 +17,9 @@ from assay.protocol.errors import AssayError, ExitCode, InvariantError, UsageErr
 from assay.protocol.rounds.decisions import Decision, Verb, decoded
 from assay.protocol.types import Address, Wei
 from assay_ledger.chain.client import address_of
+from assay_ledger.contract import Call, selector
+from assay_ledger.event_forms import CODEC
+from assay_ledger.rounds.index import RunIndex
 from tests.harness.payments.paid_run import PaidRun, paid_run
 from tests.harness.rounds.charters import GOVERNED
 from tests.harness.rounds.samples import ETHER
@@ -140,6 +143,27 @@ def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> No
     assert status(run)["price"] == 0.75
     shown = explored(run)
     assert (shown["open"], shown["price_ppm"], shown["proposals"][0]["state"]) == (0, 750_000, "executed")
+
+
+def test_a_voters_bytes_that_are_no_text_stop_nobody(governed: PaidRun) -> None:
+    """Attack: one vote without weight, whose reason is no UTF-8, and nobody can read the run's events any more."""
+    run = governed
+    run.done(*words(run, 1, "delegate"))
+    later(run, DAY + 60)
+    shown_as_mature(run)
+    run.done(*words(run, 1, "propose", "sunset", "--yes"))
+    later(run, DAY + 60)
+    (name,) = (proposal["proposal"] for proposal in status(run)["proposals"])
+    data = selector("castVoteWithReason(uint256,uint8,string)")
+    data += CODEC.encode(["uint256", "uint8", "bytes"], [int(name, 16), 0, b"for \xff\x00\x1b[2J"])
+    call = Call(run.run.modules.governor, data, "RunGovernor.castVoteWithReason", ())
+    run.chain.send(run.keys[0], call)
+    actor = RunIndex(run.run)
+    actor.sync()
+    assert actor.state.head.number == run.chain.head().number
+    assert explored(run)["proposals"][0]["voters"] == 1
+    (vote,) = TestClient(make_app(RunReader(run.run))).get("/api/v1/votes").json()["items"]
+    assert (vote["weight"], vote["reason"]) == ("0", "for \\xff\x00\x1b[2J")
 
 
 def test_a_proposal_is_taken_back_by_who_made_it(governed: PaidRun) -> None:
