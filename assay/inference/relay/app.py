@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
@@ -21,7 +21,7 @@ from assay.inference.relay.upstream import GatewayRefusal
 from assay.protocol.errors import AssayError, FraudError, FundsError, UnavailableError
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = ()) -> ASGIApp:
@@ -30,10 +30,9 @@ def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = (
 
     async def complete(asked: CompletionAsked) -> Response:
         """A completion, paid for; the statement that it carries was checked."""
-        events = await run_in_threadpool(answers.ask, asked)
         if asked.stream:
-            return StreamingResponse(_streamed(events), media_type="text/event-stream")
-        return JSONResponse(await run_in_threadpool(_whole, events))
+            return _Events(await run_in_threadpool(answers.ask, asked))
+        return JSONResponse(await run_in_threadpool(lambda: _whole(answers.ask(asked))))
 
     async def models() -> dict[str, Any]:
         """The gateway's list."""
@@ -45,6 +44,21 @@ def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = (
     app.exception_handler(AssayError)(_on_error)
     app.exception_handler(HTTPException)(on_http_error)
     return NamedHere(Limited(app, AskerLimits(rate=10_000, burst=10_000, open=256), seconds), hosts)
+
+
+class _Events(StreamingResponse):
+    """An answer's events. Who hangs up, also before the first of them is read, leaves nothing open in the purse."""
+
+    def __init__(self, events: Generator[dict[str, Any]]) -> None:
+        super().__init__(_streamed(events), media_type="text/event-stream")
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See StreamingResponse."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._events.close()
 
 
 def _whole(events: Iterator[dict[str, Any]]) -> dict[str, Any]:

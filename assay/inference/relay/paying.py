@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.inference.gateway.asked import CompletionAsked
@@ -67,18 +67,23 @@ class PaidAnswers:
         self.answers = self.verified = self.tokens = 0
         self._counting = threading.Lock()
 
-    def ask(self, asked: CompletionAsked) -> Iterator[dict[str, Any]]:
+    def ask(self, asked: CompletionAsked) -> Generator[dict[str, Any]]:
         """Pays, and gives the answer's events; the last one has its statement, which was checked.
 
-        The first is asked for before this returns. Raises GatewayFalse, GatewayRefused, GatewayAway, GatewayOdd,
-        PurseEmpty, PurseNotKept, NotCovered; the events do, too.
+        The first is asked for before this returns. Whoever does not read them to their end closes them.
+
+        Raises GatewayFalse, GatewayRefused, GatewayAway, GatewayOdd, PurseEmpty, PurseNotKept, NotCovered; the
+        events do, too.
         """
         if self._cover is not None:
             self._cover.check()
         body = sent(asked.model_dump(exclude_unset=True) | {"model": self.gateway.name, "stream": True})
         with self._turn:
             signed, response = self._accepted(asked, body)
-        return self._events(asked, signed, response)
+        events = self._events(asked, signed, response)
+        # Begun: from here on its voucher is settled, also where who asked hangs up and nobody reads anything of it.
+        next(events)
+        return events
 
     def _accepted(self, asked: CompletionAsked, body: bytes) -> tuple[SignedVoucher, TimedAnswer]:
         cost, code = self._most(asked), ""
@@ -115,10 +120,14 @@ class PaidAnswers:
             tokens = len(prompt)
         return self.gateway.till.cost(tokens, asked.max_tokens)
 
-    def _events(self, asked: CompletionAsked, signed: SignedVoucher, response: TimedAnswer) -> Iterator[dict[str, Any]]:
+    def _events(
+        self, asked: CompletionAsked, signed: SignedVoucher, response: TimedAnswer
+    ) -> Generator[dict[str, Any]]:
+        """Nothing first, which begins it, then the events."""
         is_settled, text = False, ""
         try:
             with response:
+                yield {}
                 for event in self._upstream.events(response):
                     if not isinstance(event, dict):
                         raise GatewayOdd("The gateway's answer is no event.")

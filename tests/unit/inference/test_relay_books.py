@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from eth_account import Account
+from starlette.types import ASGIApp, Message
 
 from assay.inference.cover import NotCovered
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.till import TillTerms
+from assay.inference.relay.app import make_relay
 from assay.inference.relay.paying import GatewayFalse, GatewayRefused, PaidAnswers
 from assay.inference.relay.upstream import GatewayAway, GatewayModel, GatewayRefusal
 from assay.inference.sampling import SamplingTerms
@@ -42,11 +45,15 @@ class PlayedGateway:
         self.after: Callable[[dict[str, Any]], dict[str, Any]] = lambda event: event
         self.refusals: list[GatewayRefusal] = []
         self.vouchers: list[int] = []
-        self.breaks_off, self.spent = False, 0
+        self.breaks_off, self.spent, self.closed = False, 0, 0
 
     def ask(self, body: bytes, voucher: str) -> Any:
         self.vouchers.append(SignedVoucher.of_text(voucher).voucher.amount)
-        return self.refusals.pop(0) if self.refusals else nullcontext()
+        return self.refusals.pop(0) if self.refusals else closing(self)
+
+    def close(self) -> None:
+        """The connection of an answer ends."""
+        self.closed += 1
 
     def events(self, _response: object) -> Iterator[dict[str, Any]]:
         if self.breaks_off:
@@ -139,6 +146,40 @@ def test_an_answer_that_breaks_off_counts_as_spent_until_the_gateway_says_less(
     played.breaks_off = False
     list(asker.ask(ASKED))
     assert played.vouchers == [50, 100] and purse.spent == 50
+
+
+async def hangs_up(app: ASGIApp) -> None:
+    """Asks for a stream, and has hung up before the first of it."""
+    body = ASKED.model_dump_json(exclude_unset=True).removesuffix("}") + ',"stream":true}'
+    said = [{"type": "http.request", "body": body.encode(), "more_body": False}]
+
+    async def receive() -> Message:
+        return said.pop(0) if said else {"type": "http.disconnect"}
+
+    async def send(_message: Message) -> None:
+        return
+
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
+    scope: dict[str, Any] = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+    }
+    scope |= {"path": "/v1/completions", "raw_path": b"/v1/completions", "query_string": b"", "headers": headers}
+    await app(scope, receive, send)
+
+
+def test_who_hangs_up_before_an_answer_begins_leaves_nothing_open(played: PlayedGateway, purse: Purse) -> None:
+    asker = answers(played, purse)
+    asyncio.run(hangs_up(make_relay(asker, 5.0)))
+    assert played.vouchers == [50] and played.closed == 1
+    assert purse.spent == 50, "nobody knows what was charged"
+    list(asker.ask(ASKED))
+    assert played.vouchers == [50, 100] and purse.spent == 50, "the gateway has charged for the second alone"
+    list(asker.ask(ASKED))
+    assert played.vouchers == [50, 100, 101]
 
 
 def test_a_gateway_that_says_more_was_spent_is_believed_once_and_only_by_a_new_purse(

@@ -23,7 +23,7 @@ class CountedPurse:
 
     def ask(self, asked: Any) -> Iterator[dict[str, Any]]:
         self.paid.append(asked)
-        return iter([{"choices": [{"text": "x"}], "statement": "s"}])
+        yield {"choices": [{"text": "x"}], "statement": "s"}
 
 
 def asked_by(purse: CountedPurse, headers: dict[str, str], hosts: tuple[str, ...] = ()) -> Any:
