@@ -76,6 +76,15 @@ class TillTerms:
         }
 
 
+def seed_of(signed: SignedVoucher, request: Digest) -> int:
+    """The seed of an answer that was asked for without one; request: the digest of the body.
+
+    Attack: one voucher sent again and again until its answer pleases, or a gateway that draws again and again and gives
+    the longest answer: what a voucher pays for has one answer.
+    """
+    return int.from_bytes(keccak(signed.signature + request)[:8], "big")
+
+
 @dataclass(slots=True)
 class TakenAnswer:
     """An answer that was paid for, as it was drawn; `charged`: what it cost in wei."""
@@ -98,9 +107,8 @@ class Charge:
 
     @property
     def seed(self) -> int:
-        """Of an answer that was asked for without one. Attack: one voucher sent again and again, until its answer
-        pleases: what it pays for has one answer."""
-        return int.from_bytes(keccak(self.signed.signature + self.request)[:8], "big")
+        """Of an answer that was asked for without one."""
+        return seed_of(self.signed, self.request)
 
     def settle(self, tokens: Sequence[int], *, is_whole: bool) -> Future[dict[str, str]]:
         """What so many drawn tokens cost; on disk, and told as the answer's `payment`, when the future is done.

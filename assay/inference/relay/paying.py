@@ -8,11 +8,13 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.inference.gateway.asked import CompletionAsked
+from assay.inference.gateway.till import seed_of
 from assay.inference.generate import NO_END
 from assay.inference.relay.upstream import GatewayModel, GatewayOdd, GatewayRefusal, Upstream, sent
 from assay.inference.sampling import UNIT
 from assay.inference.statement import SignedStatement, StatementRefused, read_statement
 from assay.inference.verify import FalseAnswer, replay
+from assay.protocol.digests import keccak
 from assay.protocol.errors import AssayError, FraudError, UnavailableError
 from assay.protocol.types import Address, Wei
 from assay_ledger.timed_session import TimedAnswer
@@ -80,7 +82,8 @@ class PaidAnswers:
         body = sent(asked.model_dump(exclude_unset=True) | {"model": self.gateway.name, "stream": True})
         with self._turn:
             signed, response = self._accepted(asked, body)
-        events = self._events(asked, signed, response)
+        seed = seed_of(signed, keccak(body)) if asked.seed is None else asked.seed
+        events = self._events(asked, seed, signed, response)
         # Begun: from here on its voucher is settled, also where who asked hangs up and nobody reads anything of it.
         next(events)
         return events
@@ -121,7 +124,7 @@ class PaidAnswers:
         return self.gateway.till.cost(tokens, asked.max_tokens)
 
     def _events(
-        self, asked: CompletionAsked, signed: SignedVoucher, response: TimedAnswer
+        self, asked: CompletionAsked, seed: int, signed: SignedVoucher, response: TimedAnswer
     ) -> Generator[dict[str, Any]]:
         """Nothing first, which begins it, then the events."""
         is_settled, text = False, ""
@@ -137,7 +140,7 @@ class PaidAnswers:
                     if "statement" not in event:
                         yield event
                         continue
-                    tokens, cost, spent = self._checked(asked, event, text)
+                    tokens, cost, spent = self._checked(asked, seed, event, text)
                     self._purse.settle(signed, cost, spent)
                     is_settled = True
                     with self._counting:
@@ -153,13 +156,13 @@ class PaidAnswers:
             if not is_settled:
                 self._purse.lose(signed)
 
-    def _checked(self, asked: CompletionAsked, event: dict[str, Any], text: str) -> tuple[int, Wei, Wei]:
+    def _checked(self, asked: CompletionAsked, seed: int, event: dict[str, Any], text: str) -> tuple[int, Wei, Wei]:
         """An answer's tokens and what it cost, by its statement, and what the gateway says is spent.
 
         Raises StatementRefused, GatewayFalse, FalseAnswer.
         """
         found = read_statement(str(event["statement"]).encode())
-        self._check_statement(asked, found, text)
+        self._check_statement(asked, seed, found, text)
         said = found.statement
         cost = self.gateway.till.cost(len(said.prompt), len(said.answer))
         try:
@@ -171,8 +174,8 @@ class PaidAnswers:
             raise GatewayFalse(f"The gateway charged {charged} wei; the answer's tokens cost {cost}.")
         return len(said.answer), cost, Wei(spent)
 
-    def _check_statement(self, asked: CompletionAsked, found: SignedStatement, text: str) -> None:
-        said, wanted = found.statement, asked.model_dump()
+    def _check_statement(self, asked: CompletionAsked, seed: int, found: SignedStatement, text: str) -> None:
+        said = found.statement
         if found.signer != self._by:
             raise GatewayFalse(f"The answer is signed by 0x{found.signer.hex()}, not by 0x{self._by.hex()}.")
         end = NO_END if asked.end is None else asked.end
@@ -182,7 +185,7 @@ class PaidAnswers:
             "the end": (said.end, end),
             "the temperature": (said.terms.temperature, round(asked.temperature * UNIT)),
             "top-k": (said.terms.top_k, asked.top_k),
-            "the seed": (said.terms.seed, said.terms.seed if wanted["seed"] is None else wanted["seed"]),
+            "the seed": (said.terms.seed, seed),
         }
         if not isinstance(asked.prompt, str):
             pairs["the prompt"] = (said.prompt, tuple(asked.prompt))

@@ -14,13 +14,14 @@ from starlette.types import ASGIApp, Message
 
 from assay.inference.cover import NotCovered
 from assay.inference.gateway.asked import CompletionAsked
-from assay.inference.gateway.till import TillTerms
+from assay.inference.gateway.till import TillTerms, seed_of
 from assay.inference.relay.app import make_relay
 from assay.inference.relay.paying import GatewayFalse, GatewayRefused, PaidAnswers
 from assay.inference.relay.upstream import GatewayAway, GatewayModel, GatewayRefusal
 from assay.inference.sampling import SamplingTerms
 from assay.inference.statement import SignedStatement, StatementRefused, sign, statement_of
 from assay.inference.verify import FalseAnswer
+from assay.protocol.digests import keccak
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.types import Wei
 from assay_ledger.chain.client import address_of
@@ -42,13 +43,16 @@ class PlayedGateway:
     def __init__(self) -> None:
         self.answer, self.prompt, self.most, self.signer = ANSWER, PROMPT, 3, SIGNER
         self.charged: int | None = None
+        self.seed: int | None = 7
         self.after: Callable[[dict[str, Any]], dict[str, Any]] = lambda event: event
         self.refusals: list[GatewayRefusal] = []
         self.vouchers: list[int] = []
         self.breaks_off, self.spent, self.closed = False, 0, 0
 
     def ask(self, body: bytes, voucher: str) -> Any:
-        self.vouchers.append(SignedVoucher.of_text(voucher).voucher.amount)
+        signed = SignedVoucher.of_text(voucher)
+        self.vouchers.append(signed.voucher.amount)
+        self.drawn = seed_of(signed, keccak(body)) if self.seed is None else self.seed
         return self.refusals.pop(0) if self.refusals else closing(self)
 
     def close(self) -> None:
@@ -58,7 +62,7 @@ class PlayedGateway:
     def events(self, _response: object) -> Iterator[dict[str, Any]]:
         if self.breaks_off:
             raise GatewayAway("The gateway's answer broke off.")
-        said = statement_of(small_gpt(), self.prompt, SamplingTerms(7, 1_000_000, 0), self.most, self.answer)
+        said = statement_of(small_gpt(), self.prompt, SamplingTerms(self.drawn, 1_000_000, 0), self.most, self.answer)
         cost = PRICE * (len(self.prompt) + len(self.answer)) if self.charged is None else self.charged
         self.spent += cost
         yield self.after(
@@ -125,6 +129,18 @@ def test_a_gateway_that_says_what_is_false_is_paid_no_more(
     with pytest.raises(found):
         list(asker.ask(ASKED))
     assert played.vouchers == [50], "nothing was signed after it"
+
+
+def test_an_answer_that_was_asked_for_without_a_seed_has_the_one_of_its_voucher(
+    played: PlayedGateway, purse: Purse
+) -> None:
+    """Attack: a gateway that draws again and again, and gives the answer that is paid best."""
+    asker, free = answers(played, purse), ASKED.model_copy(update={"seed": None})
+    played.seed = None
+    assert len(list(asker.ask(free))) == 1
+    played.seed = 8
+    with pytest.raises(GatewayFalse, match="seed"):
+        list(asker.ask(free))
 
 
 def test_with_a_model_at_hand_text_and_answer_are_drawn_again(played: PlayedGateway, purse: Purse) -> None:
