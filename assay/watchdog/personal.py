@@ -12,7 +12,7 @@ from assay.protocol.errors import AssayError
 from assay.protocol.types import Address
 from assay.watchdog.alarms import Alarm, AlarmKind
 from assay.watchdog.watch import Watchdog
-from assay_ledger.agents.heartbeat import DEAD_AFTER_S, read_heartbeats
+from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Activity, Heartbeat, read_heartbeats
 from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import BlobStore
 
@@ -26,7 +26,7 @@ class PersonalWatch(Watchdog):
     def __init__(self, run: Run, who: Address, store: BlobStore | None, gas_low: int, **options: Any) -> None:
         super().__init__(run, **options)
         self.who, self._beats, self._gas_low = who, store, gas_low
-        self._counter, self._heard_at = -1, self._clock()
+        self._counter, self._heard_at, self._is_silent = -1, self._clock(), False
 
     def found(self) -> Iterator[Alarm]:
         """See ChainWatch."""
@@ -53,14 +53,25 @@ class PersonalWatch(Watchdog):
 
     def _process(self, store: BlobStore) -> Iterator[Alarm]:
         try:
-            beat = read_heartbeats(store, self.run.address, [self.who]).get(self.who)
+            self._hear(read_heartbeats(store, self.run.address, [self.who]).get(self.who))
         except AssayError as error:
+            # What was known of the process stays: nothing new is known of it.
             yield Alarm(AlarmKind.STORE_DARK, "store", error.explain())
-            return
-        now = self._clock()
-        if beat is not None and beat.counter != self._counter:
-            self._counter, self._heard_at = beat.counter, now
-        silent = now - self._heard_at
-        if silent > SILENT_S:
+        if self._is_silent:
             text = f"its process has said nothing for more than {SILENT_S:.0f} s: start it again"
             yield Alarm(AlarmKind.PROCESS_SILENT, "process", text)
+
+    def _hear(self, beat: Heartbeat | None) -> None:
+        now = self._clock()
+        # Attack: a store that shows old messages in turn, or one of several that is behind, and the process is dead.
+        if beat is not None and beat.counter > self._counter:
+            self._counter, self._heard_at = beat.counter, now
+        is_done = beat is not None and beat.activity is Activity.DONE and not self._is_at_stake()
+        self._is_silent = now - self._heard_at > SILENT_S and not is_done
+
+    def _is_at_stake(self) -> bool:
+        """Whether anything of the address could still be lost, whatever its process said when it ended."""
+        view, me = self.view, self.who
+        seats = any(not (tenure.released or tenure.convicted_at) for _, tenure in view.tenures_of(me))
+        tickets = any(not held.convicted_at for _, held in view.tickets_of(me))
+        return seats or tickets or any(not g.is_over and me in (g.defender, g.challenger) for g in view.games.values())

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
 
+from assay.protocol.types import Address
 from assay.watchdog.alarms import AlarmKind, Standing, changes
 from assay.watchdog.looking import WatchOptions
 from assay.watchdog.personal import SILENT_S, PersonalWatch
 from assay.watchdog.webhooks import WatchedPlace, notice_of
-from assay_ledger.chain.client import Chain
+from assay_ledger.agents.heartbeat import MAX_BYTES, SLOT, Activity, HeartbeatWriter
+from assay_ledger.chain.client import Chain, address_of
 from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import BlobStore, open_store
 from tests.harness.actors.disputed import Puppet, again, aside, is_judged
@@ -31,9 +36,10 @@ class ToldNotices:
     now: float = 1000.0
     standing: Standing = field(default_factory=dict)
     told: list[dict[str, Any]] = field(default_factory=list)
+    who: Address | None = None
 
     def __post_init__(self) -> None:
-        made, who = self.made, self.made.address(self.name)
+        made, who = self.made, self.who or self.made.address(self.name)
         run = Run(Chain(made.chain.url), made.run.address, made.run.first_block)
         options = WatchOptions(frozenset({who}))
         self.dog = PersonalWatch(run, who, self.store, ETHER, options=options, clock=lambda: self.now)
@@ -132,8 +138,47 @@ def test_a_process_that_is_silent_and_a_store_that_is_gone_are_told(
         gone = folder.with_name("gone")
         folder.rename(gone)
         folder.write_bytes(b"")
-        assert AlarmKind.STORE_DARK in watched.look()
+        assert watched.look() == {AlarmKind.PROCESS_SILENT, AlarmKind.STORE_DARK}
         folder.unlink()
         gone.rename(folder)
         assert AlarmKind.STORE_DARK not in watched.look()
         assert watched.states(AlarmKind.STORE_DARK) == ["raised", "cleared"]
+        assert watched.states(AlarmKind.PROCESS_SILENT) == ["raised"], "a store that is gone does not revive it"
+
+
+def spoken(store: BlobStore, run: Run, account: LocalAccount) -> HeartbeatWriter:
+    """The heartbeats of an account, written one by one."""
+    return HeartbeatWriter(store, account, run.address, "solver", lambda: 0.0)
+
+
+def test_a_store_that_shows_old_messages_in_turn_hides_no_silence(disputed: WholeRun, tmp_path: Path) -> None:
+    store, old = open_store(tmp_path / "store"), list[bytes]()
+    with aside(disputed):
+        writer = spoken(store, disputed.run, disputed.players["ada"].agent.keys.local)
+        slot = f"{SLOT}/{disputed.address('ada').hex()}"
+        for head in range(3):
+            writer.report(head, Activity.BUSY)
+            writer.beat()
+            old.append(store.read_slot(slot, MAX_BYTES))
+        watched = ToldNotices(disputed, "ada", store)
+        assert watched.look() == set()
+        for turn in range(4):
+            watched.now += SILENT_S / 2
+            store.write_slot(slot, old[turn % 2])
+            watched.look()
+        assert watched.states(AlarmKind.PROCESS_SILENT) == ["raised"]
+
+
+def test_whose_process_is_done_is_told_only_where_something_is_at_stake(disputed: WholeRun, tmp_path: Path) -> None:
+    store, stranger = open_store(tmp_path / "store"), Account.create()
+    with aside(disputed):
+        disputed.chain.transfer(disputed.stage.sponsor, stranger.address, 10 * ETHER)
+        seated = disputed.players["ada"].agent.keys.local
+        for account, wanted in ((seated, {AlarmKind.PROCESS_SILENT}), (stranger, set())):
+            writer = spoken(store, disputed.run, account)
+            writer.report(1, Activity.DONE, None, "stopped")
+            writer.beat()
+            watched = ToldNotices(disputed, "", store, who=address_of(account))
+            watched.look()
+            watched.now += SILENT_S + 1
+            assert watched.look() == wanted
