@@ -20,7 +20,7 @@ from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Address, Digest
 from assay.provenance.books import HistoryBooks, transactions_of
 from assay.sponsor.cards import Card, read_card
-from assay.sponsor.model_cards import model_card
+from assay.sponsor.model_cards import model_card, replayed
 from assay.sponsor.sponsor_words import NO_WORDS, DataWords, StartWords
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.view import RunView
@@ -166,9 +166,8 @@ def _contributors(view: RunView, books: HistoryBooks) -> list[dict[str, Any]]:
 def _audited(view: RunView) -> dict[str, int]:
     """How many steps were trained, and how many of them somebody else replayed at least once."""
     per_unit = view.rules.steps_per_unit
-    replayed = {(found.round, found.seat) for found in view.state.attestations.values()}
     steps = {place: record.work.units * per_unit for place, record in view.state.works.items()}
-    audited, all_steps = sum(n for place, n in steps.items() if place in replayed), sum(steps.values())
+    audited, all_steps = sum(steps[place] for place in replayed(view)), sum(steps.values())
     return {"steps": all_steps, "audited": audited, "ppm": audited * PPM // all_steps if all_steps else 0}
 
 

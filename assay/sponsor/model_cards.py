@@ -13,7 +13,7 @@ from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
-from assay.protocol.types import Round
+from assay.protocol.types import Round, Seat
 from assay_ledger.rounds.told_generations import party_of
 from assay_ledger.rounds.view import RunView
 
@@ -56,7 +56,7 @@ class RefutedRoot:
 
 @dataclass(frozen=True, slots=True)
 class AuditFigures:
-    """What auditors did, counted. `audited` commitments were replayed by somebody else at least once."""
+    """What auditors did, counted. `audited`: see `replayed`."""
 
     tickets: int
     owners: int
@@ -148,6 +148,16 @@ def model_card(view: RunView) -> ModelCard:
     )
 
 
+def replayed(view: RunView) -> set[tuple[Round, Seat]]:
+    """Round and seat of each commitment that somebody else replayed at least once.
+
+    Attack: who signs without looking has a card vouch for work that nobody saw. What a ticket said whose stake was
+    taken counts for nothing.
+    """
+    found, is_convicted = view.state.attestations.values(), view.books.registry.is_convicted
+    return {(a.round, a.seat) for a in found if not is_convicted(a.ticket)} & view.state.works.keys()
+
+
 # --- inside
 
 
@@ -209,7 +219,7 @@ def _audits(view: RunView) -> AuditFigures:
         differing=sum(a.differs for a in attestations.attestations.values()),
         fined=books.duties.fined,
         commitments=len(state.works),
-        audited=len({(a.round, a.seat) for a in state.attestations.values()} & state.works.keys()),
+        audited=len(replayed(view)),
         upheld=accusations.count(AccusationStatus.UPHELD),
         rejected=accusations.count(AccusationStatus.REJECTED),
         lapsed=accusations.count(AccusationStatus.LAPSED),
