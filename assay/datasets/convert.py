@@ -16,7 +16,7 @@ from assay.datasets.examples import ExampleFiles, write_examples
 from assay.datasets.folder import CARD, FORMAT, TOKENIZER, TRAIN, VALIDATION
 from assay.datasets.images import AS_THEY_ARE, ImageForm, classes_of, decoder, write_images
 from assay.datasets.sources import SourceFile, digest_of, files_of, reading
-from assay.datasets.tables import TableRow, jsonl_rows, parquet_rows
+from assay.datasets.tables import TableRow, check_fields, jsonl_rows, parquet_rows
 from assay.datasets.tokenizers import Tokenizer, digest_of_tokenizer, read_tokenizer
 from assay.datasets.writing import FileRows, TensorFile, remove, write_tensors
 from assay.protocol.errors import ConfigError, UsageError, UserError
@@ -155,6 +155,7 @@ def _table(rows: Path, files: Sequence[SourceFile], kind: SourceKind, terms: Dat
         # Without an end two documents would run into each other; a tokenizer's own end has to be named.
         end = terms.end or ("" if terms.tokenizer else "\n")
         return _stream(rows, lambda: streams.row_pieces(all_rows()), terms, end)
+    check_fields(terms.fields)
     return _examples(write_examples(rows, all_rows(), terms.fields, terms.percent))
 
 

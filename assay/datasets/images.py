@@ -20,6 +20,9 @@ from assay.protocol.types import DType
 MAX_SIDE: Final = 1 << 14
 """Pixels."""
 
+FORMATS: Final = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM")
+"""Attack: PostScript that is called a picture, which Pillow has Ghostscript run; and decoders that nobody needs."""
+
 _MODES: Final = ("1", "L", "LA", "P", "RGB", "RGBA")
 """Of 8 bits a channel, or fewer; what is wider would lose its low bits without a word."""
 
@@ -93,7 +96,7 @@ def _pixels(path: Path, form: ImageForm) -> npt.NDArray[np.uint8]:
             with warnings.catch_warnings():
                 # Attack: a few kilobytes that unpack to gigabytes.
                 warnings.simplefilter("error", pillow.DecompressionBombWarning)
-                with pillow.open(stream) as image:
+                with pillow.open(stream, formats=FORMATS) as image:
                     if image.mode not in _MODES:
                         raise UserError(
                             f"{path} has pixels of the kind {image.mode}, wider than 8 bits or no colours of a screen.",
@@ -107,7 +110,8 @@ def _pixels(path: Path, form: ImageForm) -> npt.NDArray[np.uint8]:
         except UserError:
             raise
         except Exception as error:  # decoders raise whatever a damaged file leads them to
-            raise unreadable(path, f"it is no whole image ({type(error).__name__})") from None
+            why = f"it is no whole image of {', '.join(FORMATS)} ({type(error).__name__})"
+            raise unreadable(path, why) from None
     return found[None] if form.is_gray else np.ascontiguousarray(found.transpose(2, 0, 1))
 
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from assay.datasets.sources import SourceFile, json_of, lacking, reading, unreadable
-from assay.protocol.errors import UserError
+from assay.protocol.errors import AssayError, UsageError, UserError
 
 MAX_LINE: Final = 1 << 26
 """Bytes of a line of JSONL: a file without line ends is not read into memory whole."""
+
+RESERVED: Final = "__metadata__"
+"""What a safetensors file says beside its tensors stands under this name."""
 
 _AT_ONCE: Final = 1 << 10
 """Rows of a parquet file that are in memory together."""
@@ -22,6 +25,18 @@ class TableRow:
 
     where: str
     values: tuple[Any, ...]
+
+
+def check_fields(fields: Sequence[str]) -> None:
+    """Whether fields can be taken, and name tensors. Raises UsageError (FieldTwice, FieldUnfit)."""
+    # Two tensors of one name would be one, with every row in it twice.
+    if twice := next((name for name in fields if fields.count(name) > 1), None):
+        raise UsageError(f"The field {twice!r} is named twice.", code="FieldTwice", remedy="Name each field once.")
+    unfit = next((name for name in fields if not name.isprintable() or name == RESERVED), None)
+    if unfit is not None:
+        raise UsageError(
+            f"A tensor cannot be called {unfit!r}.", code="FieldUnfit", remedy="Rename the field in the source."
+        )
 
 
 def jsonl_rows(file: SourceFile, fields: Sequence[str]) -> Iterator[TableRow]:
@@ -53,7 +68,6 @@ def parquet_rows(file: SourceFile, columns: Sequence[str]) -> Iterator[TableRow]
     Raises ConfigError (PackageMissing), UserError (DataUnreadable, NoSuchField).
     """
     try:
-        import pyarrow  # type: ignore[import-not-found, import-untyped, unused-ignore]
         import pyarrow.parquet as parquet  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError:
         raise lacking("pyarrow", "Parquet files") from None
@@ -68,7 +82,9 @@ def parquet_rows(file: SourceFile, columns: Sequence[str]) -> Iterator[TableRow]
                 for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
                     number += 1
                     yield TableRow(f"{file.path}, row {number}", values)
-        except (pyarrow.ArrowException, OSError) as error:
+        except AssayError:
+            raise
+        except Exception as error:  # text that is no UTF-8, dates that Python does not have, a column twice
             after = f" after row {number}" if number else ""
             raise unreadable(file.path, f"{_reason(error)}{after}") from None
 

@@ -5,6 +5,7 @@ Rows go to a file a tensor; at the end these become one safetensors file behind 
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -84,7 +85,8 @@ def write_tensors(path: Path, tensors: Mapping[str, FileRows]) -> None:
         end = at + rows.count * rows.source.row_bytes
         dims = ",".join(map(str, rows.dims))
         kind = _NAMES[rows.source.dtype]
-        entries.append(f'"{name}":{{"dtype":"{kind}","shape":[{dims}],"data_offsets":[{at},{end}]}}')
+        written = json.dumps(name, ensure_ascii=False)
+        entries.append(f'{written}:{{"dtype":"{kind}","shape":[{dims}],"data_offsets":[{at},{end}]}}')
         at = end
     header = ("{" + ",".join(entries) + "}").encode()
     header += b" " * (-len(header) % 8)

@@ -247,6 +247,23 @@ def test_sources_that_cannot_be_taken_are_named(
     refused(code, words, make(tmp_path / "in"), DataTerms(), tmp_path / "out")
 
 
+def test_fields_that_cannot_name_tensors_are_refused(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"a": 1, "__metadata__": 2, "b\\n": 3}\n' * 4)
+    for fields, code in ((("a", "a"), "FieldTwice"), (("__metadata__",), "FieldUnfit"), (("a", "b\n"), "FieldUnfit")):
+        refused(code, "", [rows], DataTerms(fields=fields), tmp_path / "out")
+
+
+def test_a_field_with_quotes_names_a_tensor_as_the_library_writes_it(tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save
+
+    name = 'say "é" \\'
+    (tmp_path / "rows.jsonl").write_text(json.dumps({name: 1}))
+    convert([tmp_path / "rows.jsonl"], tmp_path / "out", DataTerms(fields=(name,), percent=0))
+    held = load_file(tmp_path / "out" / TRAIN)
+    assert held[name].tolist() == [1] and (tmp_path / "out" / TRAIN).read_bytes() == save(held)
+
+
 def test_links_to_files_are_followed(tmp_path: Path) -> None:
     (tmp_path / "blob").write_text("words")
     (tmp_path / "texts").mkdir()

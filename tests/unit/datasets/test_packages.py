@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,18 @@ def test_a_table_that_is_cut_short_is_named(table: Path, tmp_path: Path) -> None
     refused("DataUnreadable", "rows.parquet", [table], DataTerms(fields=("y",)), tmp_path / "out")
 
 
+def test_values_of_a_table_that_python_does_not_have_are_named(tmp_path: Path) -> None:
+    pa: Any = pytest.importorskip("pyarrow", reason="parquet files need pyarrow")
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
+    places = pa.py_buffer(np.array([0, 2, 4], np.int32).tobytes())
+    no_text = pa.Array.from_buffers(pa.string(), 2, [None, places, pa.py_buffer(b"ok\xff\xfe")])
+    no_date = pa.array([1 << 52, 1], pa.timestamp("ms"))
+    for name, columns in (("text", [no_text]), ("date", [no_date]), ("twice", [pa.array([1])] * 2)):
+        parquet.write_table(pa.Table.from_arrays(columns, ["x"] * len(columns)), path := tmp_path / f"{name}.parquet")
+        words = f"{name}.parquet cannot be read"
+        refused("DataUnreadable", words, [path], DataTerms(fields=("x",)), tmp_path / "out")
+
+
 def test_a_missing_column_and_an_empty_value_are_named(table: Path, tmp_path: Path) -> None:
     refused("NoSuchField", "no field 'z', only text, x, y", [table], DataTerms(fields=("z",)), tmp_path / "out")
     pa: Any = pytest.importorskip("pyarrow")
@@ -111,6 +124,21 @@ def test_damaged_wide_and_misplaced_images_are_named(tmp_path: Path) -> None:
     image.fromarray(np.zeros((4, 4), np.uint16)).save(path)
     refused("ImageMode", "wider than 8 bits", [tmp_path / "in"], DataTerms(), tmp_path / "out")
     refused("NoClass", "lies in no folder of a class", [tmp_path / "in" / "a"], DataTerms(), tmp_path / "out")
+
+
+def test_a_program_that_is_called_an_image_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: PostScript in a data set of pictures, for which Pillow starts Ghostscript."""
+    pytest.importorskip("PIL.Image", reason="images need Pillow")
+    program, ran = tmp_path / "bin" / "gs", tmp_path / "ran"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    path = tmp_path / "in" / "a" / "0.png"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 4\n%%EndComments\nshowpage\n")
+    refused("DataUnreadable", "it is no whole image", [tmp_path / "in"], DataTerms(), tmp_path / "out")
+    assert not ran.exists()
 
 
 def test_an_image_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:
