@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 GENTLE: Final = 10
 """Added to the priority number of the thread that computes, so that pages and actors go first."""
+
+AGAIN_AFTER_S: Final = 300.0
+"""What could not be had is asked for again when somebody looks, at most this often: each try may fetch a model."""
 
 Weigh = Callable[[Digest], float]
 
@@ -61,11 +65,15 @@ def wanted_points(reader: RunReader) -> list[Wanted]:
 class Losses:
     """Losses by root, computed by a thread that first loads text and module."""
 
-    def __init__(self, make_weigh: Callable[[], tuple[Weigh, float | None]]) -> None:
+    def __init__(
+        self, make_weigh: Callable[[], tuple[Weigh, float | None]], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """`make_weigh` gives a function from list root to loss, and what letter frequencies alone come to, if known."""
-        self._make = make_weigh
+        self._make, self._clock = make_weigh, clock
         self._known: dict[Digest, float] = {}
-        self._missing: set[Digest] = set()
+        self._missing: dict[Digest, float] = {}
+        """When each could not be computed."""
+        self._refused_at = 0.0
         self._queue: list[Wanted] = []
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -79,7 +87,12 @@ class Losses:
     def points(self, wanted: list[Wanted]) -> list[Point]:
         """The losses known by now; the others are computed from here on."""
         with self._lock:
-            self._queue = [w for w in wanted if w.root not in self._known.keys() | self._missing]
+            # A store that was away for a moment hides no curve as long as the explorer runs.
+            since = self._clock() - AGAIN_AFTER_S
+            if self.reason is not None and self._refused_at < since:
+                self.reason = None
+            missing = {root for root, at in self._missing.items() if at >= since}
+            self._queue = [w for w in wanted if w.root not in self._known.keys() | missing]
             if self._queue and self.reason is None and (self._thread is None or not self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._work, name="explorer-losses", daemon=True)
                 self._thread.start()
@@ -96,6 +109,7 @@ class Losses:
         try:
             weigh, self.letter_entropy = self._make()
         except (AssayError, ImportError) as error:
+            self._refused_at = self._clock()
             self.reason = error.explain() if isinstance(error, AssayError) else "torch is not installed."
             self.version += 1
             return
@@ -109,7 +123,7 @@ class Losses:
                 loss = weigh(wanted.root)
             except AssayError:
                 with self._lock:
-                    self._missing.add(wanted.root)
+                    self._missing[wanted.root] = self._clock()
             else:
                 with self._lock:
                     self._known[wanted.root] = loss

@@ -69,6 +69,8 @@ class AmountWords:
 
         `token`: of which the event says that the amount is.
         """
+        if isinstance(value, bool):
+            return "yes" if value else "no"
         if name in AMOUNTS and contract == "grants":
             return f"{shares_exactly(value)} shares"
         if name in AMOUNTS:
@@ -124,7 +126,7 @@ ATTO_DECIMALS: Final = 18
 """Of what a share earns, under the token's own."""
 
 AMOUNTS: Final = frozenset(
-    {"amount", "bounty", "burned", "fine", "funded", "left", "paid", "pay", "redeemed", "reserved", "taken", "toOwners"}
+    {"amount", "bounty", "burned", "fine", "funded", "paid", "pay", "redeemed", "reserved", "taken", "toOwners"}
     | {"unearned"}
 )
 TIMES: Final = frozenset({"deadline", "from", "maskAt", "notBefore", "rescueUntil", "until", "vestsAt"})

@@ -15,9 +15,9 @@ import pytest
 from assay.amounts import Currency
 from assay.explorer.chart import loss_chart
 from assay.explorer.codes import STANDING_CODES, all_codes, event_meaning, find_code
-from assay.explorer.losses import Losses, Point, Wanted
+from assay.explorer.losses import AGAIN_AFTER_S, Losses, Point, Wanted, Weigh
 from assay.explorer.reader import RunReader
-from assay.explorer.words import AmountWords, shares, shares_exactly, span
+from assay.explorer.words import AMOUNTS, AmountWords, shares, shares_exactly, span
 from assay.protocol.digests import keccak
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address, Digest
@@ -27,6 +27,8 @@ from assay_ledger.deployment.places import GOVERNOR, ROUND_CONTRACTS
 from tests.harness.contracts.fresh import fresh_artifacts
 
 ROOT = Path(__file__).resolve().parents[3]
+EVENT = re.compile(r"((?: *///.*\n)+) *event \w+\(([^;]*)\);")
+"""An event in an interface: what is said of it, and its arguments."""
 
 
 def root(name: str) -> Digest:
@@ -112,6 +114,36 @@ def test_without_text_or_torch_the_page_gets_a_reason() -> None:
     losses.wait()
     assert losses.points([])[:1] == []
     assert losses.reason == "There is no card. Ask the sponsor."
+
+
+def test_a_store_that_was_away_for_a_moment_hides_no_curve_for_good() -> None:
+    now, is_away, tried = [1000.0], [True], list[str]()
+
+    def weigh(_root: Digest) -> float:
+        tried.append("weights")
+        if is_away[0]:
+            raise UnavailableError("The store does not answer.")
+        return 2.5
+
+    def make() -> tuple[Weigh, float | None]:
+        tried.append("card")
+        if len(tried) == 1:
+            raise UnavailableError("The store does not answer.")
+        return weigh, None
+
+    losses, wanted = Losses(make, lambda: now[0]), [Wanted(root("a"), 0, "genesis")]
+
+    def looked() -> tuple[str | None, float | None]:
+        losses.points(wanted)
+        losses.wait()
+        return losses.reason, losses.points(wanted)[0].loss
+
+    assert looked() == looked() == ("The store does not answer.", None) and tried == ["card"]
+    now[0] += AGAIN_AFTER_S + 1
+    assert looked() == looked() == (None, None) and tried == ["card", "card", "weights"]
+    is_away[0] = False
+    now[0] += AGAIN_AFTER_S + 1
+    assert looked() == (None, 2.5)
 
 
 # --- codes
@@ -210,6 +242,21 @@ def test_amounts_and_times_are_written_for_people() -> None:
     assert span(3_725) == "1 h 2 min"
     assert span(0) == "0 s"
     assert span(-61) == "-1 min 1 s"
+
+
+def test_only_what_a_contract_gives_in_wei_is_written_as_tokens() -> None:
+    """Else a count of deferrals reads as 0.000000000000000002 tokens."""
+    said = AmountWords(lambda _: Currency(18), Address(b"\1" * 20))
+    assert said.argument(2, "left", "game") == "2"
+    assert (said.argument(True, "burned", "challenges"), said.argument(False, "burned", "challenges")) == ("yes", "no")
+    in_wei, others = set[str](), set[str]()
+    for path in (ROOT / "contracts" / "interfaces").glob("*.sol"):
+        for notes, arguments in EVENT.findall(path.read_text()):
+            told = dict(re.findall(r"@param (\w+) (.*)", notes))
+            for kind, name in re.findall(r"(\w+)(?: indexed)? (\w+)(?:,|$)", arguments.strip()):
+                if kind != "bool" and name in AMOUNTS:
+                    (in_wei if "wei" in told[name] else others).add(f"{path.stem} {name}")
+    assert not others and {name.split()[1] for name in in_wei} == AMOUNTS
 
 
 # --- the server
