@@ -13,6 +13,7 @@ from fastapi import APIRouter, HTTPException, Path, Query, Request
 from fastapi.responses import PlainTextResponse, StreamingResponse
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from assay.explorer.losses import Losses, Wanted
 from assay.explorer.reader import EventRow, RunReader
@@ -23,6 +24,8 @@ MAX_CSV: Final = 20_000
 SLICE_ROWS: Final = 200
 """Rows of a table that are made before others get their turn."""
 STREAM_EVERY_S: Final = 1.0
+MOST_STREAMS: Final = 128
+"""Attack: one reader who opens streams until there is no connection left for pages. They last as long as it likes."""
 
 HexAddress = Annotated[str, Path(pattern=r"^0x[0-9a-fA-F]{40}$")]
 HexDigest = Annotated[str, Path(pattern=r"^0x[0-9a-fA-F]{64}$")]
@@ -41,6 +44,22 @@ class SearchHit(BaseModel):
 
     url: str
     what: str
+
+
+class EventStream(StreamingResponse):
+    """New events for one reader, who is among `others` as long as it listens."""
+
+    def __init__(self, events: AsyncIterator[str], others: set[EventStream]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._others = others
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See StreamingResponse."""
+        self._others.add(self)
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._others.discard(self)
 
 
 def add_tables(router: APIRouter, reader: RunReader) -> None:
@@ -70,11 +89,15 @@ def add_tables(router: APIRouter, reader: RunReader) -> None:
         more = {"Link": f'</api/v1/csv/{table}.csv?cursor={after}&limit={limit}>; rel="next"'} if after < whole else {}
         return PlainTextResponse(data, media_type="text/csv", headers=more)
 
+    open_streams = set[EventStream]()
+
     @router.get("/stream", summary="New events as server-sent events", response_class=StreamingResponse)
     async def stream(request: Request, after: Annotated[int, Query(ge=-1, lt=1 << 53)] = -1) -> StreamingResponse:
         last = request.headers.get("Last-Event-ID", "")
         start = int(last) if re.fullmatch("[0-9]{1,15}", last) else after
-        return StreamingResponse(_stream(reader, request, start), media_type="text/event-stream")
+        if len(open_streams) >= MOST_STREAMS:
+            raise HTTPException(503, f"{MOST_STREAMS} streams are open already: ask page by page, /api/v1/events.")
+        return EventStream(_stream(reader, request, start), open_streams)
 
     # Last, so that nothing above is taken for the name of a list.
     @router.get("/{table}", summary=f"A list, page by page: {', '.join(TABLES)}", response_model=Listing)

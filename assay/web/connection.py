@@ -7,7 +7,8 @@ uvicorn starts no clock before a request is there.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import httptools
 import uvicorn
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 CONNECTIONS: Final = 512
-"""Connections at once; one more is closed."""
+"""Connections at once; for one more the one that has asked nothing for longest is closed, or it where all are busy."""
 
 HEAD_S: Final = 10.0
 """So long a connection may take until the head of its request is there."""
@@ -62,6 +63,9 @@ def server_config(app: ASGIApp, *, ending_s: int) -> uvicorn.Config:
     )
 
 
+_ENDS: Final = count()
+
+
 class BoundedConnection(HttpToolsProtocol):
     """A connection that waits for a request, and for an answer to be read, but not for ever."""
 
@@ -77,13 +81,16 @@ class BoundedConnection(HttpToolsProtocol):
     _late: asyncio.TimerHandle | None = None
     _next_look: asyncio.TimerHandle | None = None
     _unread: int | None = None
+    _rests_since = 0
+    """Counts answers that ended, and connections that began."""
 
     def connection_made(self, transport: Any) -> None:
         """See asyncio.Protocol."""
-        # Attack: connections that ask nothing, until the process may open no more files.
-        if len(self.connections) >= CONNECTIONS:
-            transport.abort()
+        is_full = len(self.connections) >= CONNECTIONS
         super().connection_made(transport)
+        self._rests_since = next(_ENDS)
+        if is_full:
+            self._make_room()
         self._expect()
         self._next_look = self.loop.call_later(STALL_S, self._look_at_reader)
 
@@ -97,6 +104,11 @@ class BoundedConnection(HttpToolsProtocol):
             if cycle is not None:
                 cycle.disconnected = cycle.disconnected or not cycle.response_complete
                 cycle.message_event.set()
+
+    def on_response_complete(self) -> None:
+        """An answer is given."""
+        self._rests_since = next(_ENDS)
+        super().on_response_complete()
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
@@ -188,6 +200,18 @@ class BoundedConnection(HttpToolsProtocol):
         else:
             last.keep_alive = False
             self._is_deaf = True
+
+    @property
+    def _rests(self) -> bool:
+        """Whether nobody is answered here."""
+        return (self.cycle is None or self.cycle.response_complete) and not self.transport.is_closing()
+
+    def _make_room(self) -> None:
+        """Attack: connections that ask nothing, until the process may open no more files; opened anew as they are
+        closed, so that nobody else has one."""
+        others = [other for other in self.connections if other is not self and cast(BoundedConnection, other)._rests]
+        oldest = min(others, key=lambda other: cast(BoundedConnection, other)._rests_since, default=self)
+        oldest.transport.abort()
 
     def _take(self, size: int) -> None:
         self._heard = True

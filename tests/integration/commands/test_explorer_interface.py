@@ -9,8 +9,10 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from html import unescape
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import quote
 
 import pytest
@@ -112,6 +114,27 @@ def test_new_events_are_streamed_from_where_a_reader_left_off(reader: RunReader)
     messages = asyncio.run(read())
     assert [m.splitlines()[0] for m in messages] == [f"id: {last + 1}", f"id: {last + 2}"]
     assert all(json.loads(m.split("data: ")[1])["contract"] for m in messages)
+
+
+def test_so_many_streams_are_open_and_no_more(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("assay.explorer.api_parts.MOST_STREAMS", 2)
+    with serve(run) as server:
+        url = f"{server.url}api/v1/stream?after=0"
+        first, second = (urllib.request.urlopen(url, timeout=10) for _ in range(2))
+        with pytest.raises(HTTPError) as refused:
+            urllib.request.urlopen(url, timeout=10)
+        assert refused.value.code == 503 and b"2 streams are open already" in refused.value.read()
+        assert urllib.request.urlopen(server.url, timeout=10).status == 200
+        first.close()
+
+        def is_open() -> bool:
+            with suppress(HTTPError):
+                urllib.request.urlopen(url, timeout=10).close()
+                return True
+            return False
+
+        wait_for(is_open, 20, "a stream for who comes after one that has gone")
+        second.close()
 
 
 def test_the_page_of_events_says_what_each_means(client: TestClient) -> None:

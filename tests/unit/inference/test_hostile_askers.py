@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import httpx
 import pytest
@@ -171,12 +171,18 @@ def test_a_connection_that_asks_nothing_is_closed(monkeypatch: pytest.MonkeyPatc
         assert found == b""
 
 
-def test_more_connections_than_there_may_be_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "CONNECTIONS", 1)
-    with serving(PacedRows()) as (port, _), socket.create_connection(("127.0.0.1", port), 5):
+def test_connections_that_ask_nothing_keep_nobody_else_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CONNECTIONS", 4)
+    with serving(PacedRows()) as (port, _), ExitStack() as stack:
+        held = [stack.enter_context(socket.create_connection(("127.0.0.1", port), 5)) for _ in range(4)]
         time.sleep(0.2)
-        with pytest.raises(httpx.TransportError):
-            httpx.get(f"http://127.0.0.1:{port}/health")
+        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+        held[0].settimeout(5)
+        with suppress(ConnectionError):
+            assert held[0].recv(1) == b"", "the one that has asked nothing for longest gave way"
+        held[1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            held[1].recv(1)
 
 
 def test_a_model_with_more_tokens_than_text_is_answered_and_streamed() -> None:

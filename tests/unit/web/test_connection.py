@@ -257,6 +257,19 @@ def test_nobody_who_reads_nothing_holds_a_place(monkeypatch: pytest.MonkeyPatch)
             wait_for(lambda one=one: one not in one.connections)
 
 
+def test_where_all_are_answered_one_more_is_closed_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CONNECTIONS", 1)
+    gate = Gate()
+    gate.opened.clear()
+    with served(gate) as asker:
+        asker.sendall(HEAD + b"\r\n")
+        wait_for(lambda: bool(gate.connections))
+        with socket.create_connection(asker.getpeername(), 10) as more:
+            assert all_of(more) == b""
+        gate.opened.set()
+        one_of(asker)
+
+
 def test_a_slow_reader_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "STALL_S", 0.4)
     gate, size = Gate(b"y" * (8 << 20)), 0
