@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from assay.explorer.documents import Document, hexed, wei
+from assay.explorer.documents import Document, hexed, said, wei
 from assay.explorer.reader import RunReader
 from assay.explorer.votes import NOBODY, ShownProposal, ShownVote
 from assay.protocol.rounds.decisions import VOTED, ProposalState, proposal_name
@@ -59,7 +59,7 @@ def proposal_document(reader: RunReader, proposal: ShownProposal) -> Document:
         "decision": made.decision.words,
         "verb": made.decision.verb.name.lower(),
         "proposer": hexed(made.proposer),
-        "why": proposal.why,
+        "why": said(proposal.why),
         "state": reader.votes.state(proposal, now).name.lower(),
         "proposed_at": proposal.time,
         "snapshot": made.snapshot,
@@ -81,6 +81,6 @@ def vote_document(vote: ShownVote) -> Document:
         "voter": hexed(vote.voter),
         "vote": VOTED[vote.support],
         "weight": wei(vote.weight),
-        "reason": vote.reason,
+        "reason": said(vote.reason),
         "time": vote.time,
     }

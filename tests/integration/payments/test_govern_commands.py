@@ -155,15 +155,19 @@ def test_a_voters_bytes_that_are_no_text_stop_nobody(governed: PaidRun) -> None:
     later(run, DAY + 60)
     (name,) = (proposal["proposal"] for proposal in status(run)["proposals"])
     data = selector("castVoteWithReason(uint256,uint8,string)")
-    data += CODEC.encode(["uint256", "uint8", "bytes"], [int(name, 16), 0, b"for \xff\x00\x1b[2J"])
+    data += CODEC.encode(["uint256", "uint8", "bytes"], [int(name, 16), 0, b"for \xff\x00\x1b[2J" + b"!" * 60_000])
     call = Call(run.run.modules.governor, data, "RunGovernor.castVoteWithReason", ())
     run.chain.send(run.keys[0], call)
     actor = RunIndex(run.run)
     actor.sync()
     assert actor.state.head.number == run.chain.head().number
     assert explored(run)["proposals"][0]["voters"] == 1
-    (vote,) = TestClient(make_app(RunReader(run.run))).get("/api/v1/votes").json()["items"]
-    assert (vote["weight"], vote["reason"]) == ("0", "for \\xff\x00\x1b[2J")
+    client = TestClient(make_app(RunReader(run.run)))
+    (vote,) = client.get("/api/v1/votes").json()["items"]
+    assert vote["weight"] == "0" and vote["reason"].startswith("for \\xff\x00\x1b[2J!!!")
+    assert vote["reason"].endswith("(60013 characters)"), "the rest of a long one fills no page"
+    for path in ("/api/v1/votes", "/api/v1/events", "/api/v1/csv/votes.csv", f"/proposals/{name}"):
+        assert len(client.get(path).text) < 40_000, path
 
 
 def test_a_proposal_is_taken_back_by_who_made_it(governed: PaidRun) -> None:
