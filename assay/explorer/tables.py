@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -69,6 +70,10 @@ TABLES: Final[dict[str, ListedTable]] = {
 }
 
 
+_FORMULA: Final = re.compile(r"[=@\t\r\n]|[+-](?!\d+$)")
+"""What a program for tables takes for one; a number with a sign is none."""
+
+
 def to_csv(documents: Iterable[Document]) -> str:
     """Rows of CSV with one column per scalar; lists of scalars are joined by spaces, lists of documents counted."""
     rows = [_flat(document) for document in documents]
@@ -87,7 +92,12 @@ def _flat(document: Document, prefix: str = "") -> dict[str, Any]:
             row |= _flat(value, f"{prefix}{name}.")
         elif isinstance(value, list):
             is_plain = not any(isinstance(entry, dict) for entry in value)
-            row[prefix + name] = " ".join(map(str, value)) if is_plain else len(value)
+            row[prefix + name] = _inert(" ".join(map(str, value))) if is_plain else len(value)
         else:
-            row[prefix + name] = "" if value is None else value
+            row[prefix + name] = "" if value is None else _inert(value)
     return row
+
+
+def _inert(value: Any) -> Any:
+    """Attack: the reason of a vote that begins as a formula does, which a program for tables computes, and may send."""
+    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

