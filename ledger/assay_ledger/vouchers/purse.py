@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -86,9 +87,9 @@ class Purse:
             raise PurseInUse(f"{self._path} is held by another process.") from None
         self._lock = threading.Lock()
         self._open: dict[Wei, Wei] = {}
-        self._is_new = not self._path.exists()
+        self._is_new = is_first = not self._path.exists()
         self._begun = self._highest = self._spent = redeemed
-        if not self._is_new:
+        if not is_first:
             self._read()
             # What the chain took was signed, whatever the file says.
             self._highest, self._spent = max(self._highest, redeemed), max(self._spent, redeemed)
@@ -135,7 +136,10 @@ class Purse:
         with self._lock:
             charged = self._open.pop(signed.voucher.amount, Wei(0))
             self._spent = Wei(self._spent + min(cost, charged))
-            self._is_new = self._is_new and cost == 0
+            if self._is_new and cost:
+                self._is_new = False
+                with suppress(PurseNotKept):  # the next voucher writes it, before it leaves
+                    self._write()
             # Attack by chance: an end that is read late, and says what was spent before others were answered.
             if said is not None and not self._open and signed.voucher.amount == self._highest:
                 self._spent = min(self._spent, max(said, self._begun))
@@ -167,6 +171,8 @@ class Purse:
             self._begun, self._highest, self._spent = (Wei(int(document[n])) for n in ("begun", "highest", "spent"))
             if not 0 <= self._begun <= self._highest or self._spent < self._begun:
                 raise ValueError
+            # A relay that ended before its first answer has not heard yet what was signed before it.
+            self._is_new = document.get("new") is True
         except (OSError, JsonRefused, KeyError, TypeError, ValueError):
             self._guard.close()
             raise PurseDamaged(f"{self._path} cannot be read.") from None
@@ -174,7 +180,7 @@ class Purse:
     def _write(self) -> None:
         """With the lock held. What is open may be charged whatever happens next."""
         feared = self._spent + sum(self._open.values())
-        document = {"begun": str(self._begun), "highest": str(self._highest), "spent": str(feared)}
+        document = {"begun": str(self._begun), "highest": str(self._highest), "spent": str(feared), "new": self._is_new}
         beside = self._path.with_suffix(".new")
         try:
             with beside.open("w") as file:

@@ -78,6 +78,29 @@ def test_a_gateway_speaks_of_the_time_before_to_a_new_purse_alone(tmp_path: Path
     purse.close()
 
 
+def test_a_purse_is_new_until_the_first_answer_however_often_it_is_opened(tmp_path: Path) -> None:
+    """Who had signed by hand before, and ended a relay before its first answer, could not pay this gateway again."""
+    for _ in range(2):
+        purse = opened(tmp_path)
+        purse.settle(purse.sign(Wei(10)), Wei(0), Wei(70))
+        purse.close()
+    purse = opened(tmp_path)
+    assert purse.begin(Wei(70), Wei(90)) and purse.sign(Wei(10)).voucher.amount == 91
+    purse._guard.close()  # as a kill does
+    purse = opened(tmp_path)
+    assert not purse.begin(Wei(500), Wei(500))
+    purse.close()
+
+
+def test_a_purse_that_was_answered_is_not_new_though_its_process_dies(tmp_path: Path) -> None:
+    purse = opened(tmp_path)
+    purse.settle(purse.sign(Wei(10)), Wei(4), Wei(4))
+    purse._guard.close()
+    purse = opened(tmp_path)
+    assert not purse.begin(Wei(500), Wei(500))
+    purse.close()
+
+
 def test_what_the_disk_does_not_take_was_not_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     purse = opened(tmp_path)
 
