@@ -106,7 +106,7 @@ class Lookups:
             try:
                 self._keep(key, ask())
             except Exception as error:  # the thread outlives whatever an answer is made of
-                known = error if isinstance(error, AssayError) else _odd(error)
+                known = error if isinstance(error, AssayError) else odd(error)
                 with self._changed:
                     self._failed[key] = time.monotonic(), known
                     while len(self._failed) > MOST_WAITING:
@@ -116,7 +116,8 @@ class Lookups:
                 self.version += 1
 
 
-def _odd(error: Exception) -> AssayError:
+def odd(error: Exception) -> AssayError:
+    """What is said where an answer is none that anybody foresaw."""
     return UnavailableError(
         f"What came back makes no sense ({type(error).__name__}: {error}).", code="RpcError", remedy="Try again."
     )

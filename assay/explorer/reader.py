@@ -26,7 +26,7 @@ from assay.explorer.earnings import ShareEarnings
 from assay.explorer.event_rows import EventRow as EventRow
 from assay.explorer.event_rows import ShownEvents
 from assay.explorer.known import KnownRun
-from assay.explorer.lookups import Lookups
+from assay.explorer.lookups import Lookups, odd
 from assay.explorer.money import Money
 from assay.explorer.names import EventNames
 from assay.explorer.prices import GatewayPrices
@@ -173,8 +173,8 @@ class RunReader:
         while not self._stop.is_set():
             try:
                 self._index.sync()
-            except AssayError as error:
-                self.trouble = error
+            except Exception as error:  # the thread outlives whatever an event is made of
+                self.trouble = error if isinstance(error, AssayError) else odd(error)
             else:
                 self.heard()
             self._stop.wait(REFRESH_S)

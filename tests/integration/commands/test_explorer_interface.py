@@ -228,6 +228,23 @@ def test_new_blocks_come_without_being_asked_for(shared: SharedChain, followed: 
     wait_for(lambda: client.get("/").headers["etag"] != first.headers["etag"], 60, "the page is new")
 
 
+def test_an_event_that_nobody_foresaw_ends_no_explorer(
+    shared: SharedChain, followed: tuple[RunReader, list[float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader, _ = followed
+    before = reader.state.head.number
+
+    def fail(*_: object) -> None:
+        raise AssertionError("no such vote")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "take", fail)
+        shared.chain.rpc("evm_mine")
+        wait_for(lambda: reader.trouble is not None, 60, "the trouble is told")
+        assert reader.trouble is not None and "AssertionError" in reader.trouble.message
+    wait_for(lambda: reader.state.head.number > before, 60, "the block is read")
+
+
 def test_a_reorganization_is_read_again_behind_what_is_shown(run: Run) -> None:
     reader = RunReader(run)
     with reader.reading():
