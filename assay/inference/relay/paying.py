@@ -196,8 +196,11 @@ class PaidAnswers:
         for what, (own, other) in pairs.items():
             if own != other:
                 raise GatewayFalse(f"The signed answer has {what} of another request.")
-        if len(said.answer) > asked.max_tokens:
-            raise GatewayFalse("The signed answer is longer than was asked for.")
+        count = len(said.answer)
+        ends = count == said.most or said.answer[-1:] == (end,)
+        # Attack: a prompt that is paid for, and no answer, or the beginning of one.
+        if count > said.most or not ends or end in said.answer[:-1]:
+            raise GatewayFalse("The signed answer stops before its end, or goes on behind it.")
         # Attack: a pledge for its readers to see, and answers that name another program.
         if self._cover is not None and (why := self._cover.why_not(found)):
             raise GatewayFalse(f"No bond answers for what the gateway signed. {why}")

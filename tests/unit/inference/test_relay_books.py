@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message
 from assay.inference.cover import NotCovered
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.till import TillTerms, seed_of
+from assay.inference.generate import NO_END
 from assay.inference.relay.app import make_relay
 from assay.inference.relay.paying import GatewayFalse, GatewayRefused, PaidAnswers
 from assay.inference.relay.upstream import GatewayAway, GatewayModel, GatewayRefusal
@@ -44,6 +45,7 @@ class PlayedGateway:
         self.answer, self.prompt, self.most, self.signer = ANSWER, PROMPT, 3, SIGNER
         self.charged: int | None = None
         self.seed: int | None = 7
+        self.end = NO_END
         self.after: Callable[[dict[str, Any]], dict[str, Any]] = lambda event: event
         self.refusals: list[GatewayRefusal] = []
         self.vouchers: list[int] = []
@@ -62,7 +64,9 @@ class PlayedGateway:
     def events(self, _response: object) -> Iterator[dict[str, Any]]:
         if self.breaks_off:
             raise GatewayAway("The gateway's answer broke off.")
-        said = statement_of(small_gpt(), self.prompt, SamplingTerms(self.drawn, 1_000_000, 0), self.most, self.answer)
+        said = statement_of(
+            small_gpt(), self.prompt, SamplingTerms(self.drawn, 1_000_000, 0), self.most, self.answer, self.end
+        )
         cost = PRICE * (len(self.prompt) + len(self.answer)) if self.charged is None else self.charged
         self.spent += cost
         yield self.after(
@@ -111,13 +115,15 @@ def another_statement(event: dict[str, Any]) -> dict[str, Any]:
         (lambda p: setattr(p, "prompt", (5, 5)), GatewayFalse),
         (lambda p: setattr(p, "most", 4), GatewayFalse),
         (lambda p: setattr(p, "answer", (7, 8, 9, 9)), GatewayFalse),
+        (lambda p: setattr(p, "answer", ()), GatewayFalse),
+        (lambda p: setattr(p, "answer", (7, 8)), GatewayFalse),
         (
             lambda p: setattr(p, "after", lambda e: e | {"statement": e["statement"].replace("7", "8")}),
             StatementRefused,
         ),
         (lambda p: setattr(p, "after", lambda e: e | {"payment": {}}), GatewayFalse),
     ],
-    ids=["charge", "signer", "prompt", "most", "long", "bytes", "no-charge"],
+    ids=["charge", "signer", "prompt", "most", "long", "nothing", "short", "bytes", "no-charge"],
 )
 def test_a_gateway_that_says_what_is_false_is_paid_no_more(
     played: PlayedGateway, purse: Purse, change: Callable[[PlayedGateway], None], found: type[AssayError]
@@ -129,6 +135,16 @@ def test_a_gateway_that_says_what_is_false_is_paid_no_more(
     with pytest.raises(found):
         list(asker.ask(ASKED))
     assert played.vouchers == [50], "nothing was signed after it"
+
+
+@pytest.mark.parametrize(("answer", "is_whole"), [((7, 8), True), ((7, 8, 9), False), ((7, 9), False)])
+def test_an_answer_ends_with_the_token_that_was_asked_for_and_nowhere_else(
+    played: PlayedGateway, purse: Purse, answer: tuple[int, ...], is_whole: bool
+) -> None:
+    asked = ASKED.model_copy(update={"end": 8})
+    played.answer, played.end = answer, 8
+    with nullcontext() if is_whole else pytest.raises(GatewayFalse, match="its end"):
+        assert len(list(answers(played, purse).ask(asked))) == 1
 
 
 def test_an_answer_that_was_asked_for_without_a_seed_has_the_one_of_its_voucher(
