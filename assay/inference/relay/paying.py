@@ -192,6 +192,9 @@ class PaidAnswers:
         elif self._model is not None:
             pairs["the prompt"] = (said.prompt, tuple(self._model.encode(asked.prompt)))
         if self._model is not None:
+            # Attack: an answer by a cheaper program, which nobody who has this one draws again.
+            pairs["the program"] = (said.program, self._model.program.root)
+            pairs["the tokenizer"] = (said.tokenizer, self._model.tokenizer_digest)
             pairs["the text"] = (self._model.tokenizer.decode(list(said.answer)), text)
         for what, (own, other) in pairs.items():
             if own != other:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from assay.inference.statement import SignedStatement, StatementRefused, sign, s
 from assay.inference.verify import FalseAnswer
 from assay.protocol.digests import keccak
 from assay.protocol.errors import AssayError, UnavailableError
-from assay.protocol.types import Wei
+from assay.protocol.types import Digest, Wei
 from assay_ledger.chain.client import address_of
 from assay_ledger.vouchers.purse import Purse, PursePlace
 from assay_ledger.vouchers.signed import SignedVoucher
@@ -45,7 +46,7 @@ class PlayedGateway:
         self.answer, self.prompt, self.most, self.signer = ANSWER, PROMPT, 3, SIGNER
         self.charged: int | None = None
         self.seed: int | None = 7
-        self.end = NO_END
+        self.end, self.changed = NO_END, dict[str, Any]()
         self.after: Callable[[dict[str, Any]], dict[str, Any]] = lambda event: event
         self.refusals: list[GatewayRefusal] = []
         self.vouchers: list[int] = []
@@ -67,6 +68,7 @@ class PlayedGateway:
         said = statement_of(
             small_gpt(), self.prompt, SamplingTerms(self.drawn, 1_000_000, 0), self.most, self.answer, self.end
         )
+        said = replace(said, **self.changed)
         cost = PRICE * (len(self.prompt) + len(self.answer)) if self.charged is None else self.charged
         self.spent += cost
         yield self.after(
@@ -145,6 +147,17 @@ def test_an_answer_ends_with_the_token_that_was_asked_for_and_nowhere_else(
     played.answer, played.end = answer, 8
     with nullcontext() if is_whole else pytest.raises(GatewayFalse, match="its end"):
         assert len(list(answers(played, purse).ask(asked))) == 1
+
+
+@pytest.mark.parametrize("what", ["program", "tokenizer"])
+def test_an_answer_of_another_program_is_the_last_that_is_paid(played: PlayedGateway, purse: Purse, what: str) -> None:
+    """Nobody who has the run's program can draw it again."""
+    asker = answers(played, purse, model=small_gpt(), verify_ppm=1_000_000)
+    played.changed = {what: Digest(b"\1" * 32)}
+    for _ in range(2):
+        with pytest.raises(GatewayFalse, match=what):
+            list(asker.ask(ASKED))
+    assert played.vouchers == [50]
 
 
 def test_an_answer_that_was_asked_for_without_a_seed_has_the_one_of_its_voucher(
