@@ -96,10 +96,12 @@ def show(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the card of converted data, once every file is found to be what it names."""
-    from assay.datasets.folder import open_data
+    """Print the card of converted data, once every file and tensor is found to be what it names."""
+    from assay.datasets.folder import check_roots, open_data
 
-    _show(dict(open_data(folder, tokenizer=tokenizer_digest).card), as_json=as_json)
+    data = open_data(folder, tokenizer=tokenizer_digest)
+    check_roots(data)
+    _show(dict(data.card), as_json=as_json)
 
 
 def _show(card: dict[str, Any], *, as_json: bool) -> None:
@@ -115,7 +117,8 @@ def _show(card: dict[str, Any], *, as_json: bool) -> None:
         t = card["tokenizer"]
         shown["tokenizer"] = f"{t['kind']}, {t['size']} tokens, SHA-256 {t['sha256']}"
     if "classes" in card:
-        shown["classes"] = ", ".join(card["classes"])
+        names = ", ".join(map(str, card["classes"]))
+        shown["classes"] = "".join(c if c.isprintable() else "\ufffd" for c in names)
     print_fields(shown)
 
 

@@ -90,25 +90,50 @@ def read_data_card(folder: Path) -> dict[str, Any]:
     """The card of a folder of data, whose files are not looked at. Raises UserError (NoDataFolder)."""
     try:
         with reading(folder / CARD) as stream:
-            card = json_of(stream.read(MAX_DATA_CARD))
+            card: dict[str, Any] | None = json_of(stream.read(MAX_DATA_CARD))
     except (UserError, ValueError):
         card = None
-    names = (TRAIN, VALIDATION, TOKENIZER)
-    if not (
-        isinstance(card, dict)
-        and card.get("format") == FORMAT
-        and isinstance(card.get("files"), dict)
-        and set(card["files"]) <= {*names}
-        and isinstance(card.get("tensors"), dict)
-        and {"train", "validation"} <= set(card["tensors"])
-        and "tokenizer" in card
-    ):
+    if card is None or not _is_card(card):
         raise UserError(
             f"{folder} is no folder of data.",
             code="NoDataFolder",
             remedy="Make one: assay data convert SOURCE --to FOLDER.",
         )
     return card
+
+
+def check_roots(data: DataFolder) -> None:
+    """Whether tensors have the roots that a card names. Raises UserError (DataDamaged).
+
+    Attack: a folder of a stranger's whose card names its files truly, and the roots of data that everybody knows.
+    """
+    from assay.engine.runtime.values.state_io import root_of
+
+    parts = ((TRAIN, data.train, "train"), (VALIDATION, data.validation or (), "validation"))
+    for file, tensors, part in parts:
+        for (name, said), tensor in zip((data.card["tensors"][part] or {}).items(), tensors, strict=True):
+            if (root := "0x" + root_of(tensor).hex()) != said["root"]:
+                raise damaged(data.folder / file, f"the root of {name} is {root}, not {said['root']}")
+
+
+def _is_card(card: Any) -> bool:
+    """Whether a document says all that a card says. Attack: one that names no file, so that none is compared."""
+    try:
+        train, held_out, tokenizer = card["tensors"]["train"], card["tensors"]["validation"], card["tokenizer"]
+        named = {TRAIN: train, VALIDATION: held_out, TOKENIZER: tokenizer}
+        texts = [card["kind"], card.get("licence", ""), card.get("creator", ""), *card["files"].values()]
+        for tensor in (*train.values(), *(held_out or {}).values()):
+            texts += [tensor["dtype"], tensor["root"], str(tensor["shape"])]
+        if tokenizer is not None:
+            texts += [tokenizer["kind"], tokenizer["sha256"], str(tokenizer["size"])]
+        return (
+            card["format"] == FORMAT
+            and card["files"].keys() == {name for name, what in named.items() if what is not None}
+            and isinstance(card["sources"], list)
+            and all(isinstance(text, str) and text.isprintable() for text in texts)
+        )
+    except (AttributeError, KeyError, TypeError):
+        return False
 
 
 def damaged(path: Path, why: str) -> UserError:

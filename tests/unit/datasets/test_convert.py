@@ -13,10 +13,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from assay.cli.data import app
 from assay.datasets.convert import DataTerms, SourceKind, convert, kind_of
 from assay.datasets.examples import is_held_out
-from assay.datasets.folder import CARD, TOKENIZER, TRAIN, open_data
+from assay.datasets.folder import CARD, TOKENIZER, TRAIN, check_roots, open_data
 from assay.datasets.sources import files_of
 from assay.datasets.streams import PIECE
 from assay.datasets.tokenizers import Characters, read_tokenizer, tokenizer_of
@@ -318,6 +320,40 @@ def test_a_card_names_no_file_outside_its_folder(converted: Path) -> None:
     with pytest.raises(UserError) as found:
         open_data(converted)
     assert found.value.code == "NoDataFolder"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"files": {}},
+        {"files": {TRAIN: 5}},
+        {"tensors": {"train": [1], "validation": None}},
+        {"tensors": {"train": {"tokens": {}}, "validation": None}},
+        {"tokenizer": "none"},
+        {"sources": None},
+        {"kind": "\x1b[2J"},
+    ],
+    ids=str,
+)
+def test_what_says_less_than_a_card_is_none(converted: Path, said: dict[str, object]) -> None:
+    """Attack: a stranger's card that names no file, so that none is compared with it."""
+    card = json.loads((converted / CARD).read_text())
+    (converted / CARD).write_text(json.dumps(card | said))
+    with pytest.raises(UserError) as found:
+        open_data(converted)
+    assert found.value.code == "NoDataFolder"
+
+
+def test_the_roots_of_other_data_are_none_of_a_folders(converted: Path) -> None:
+    """Attack: a stranger's card that names its own files, and the roots of data that everybody knows."""
+    check_roots(open_data(converted))
+    for part in ("train", "validation"):
+        card = json.loads((converted / CARD).read_text())
+        card["tensors"][part]["tokens"]["root"] = "0x" + "11" * 32
+        (converted / CARD).write_text(json.dumps(card))
+        shown = CliRunner().invoke(app, ["show", str(converted)])
+        assert isinstance(shown.exception, UserError) and shown.exception.code == "DataDamaged"
+        assert "the root of tokens is 0x" in shown.exception.message and not shown.stdout
 
 
 def test_another_tokenizer_is_refused_by_its_digest(converted: Path, tmp_path: Path) -> None:
