@@ -17,7 +17,7 @@ from assay.protocol.game.book import game_lock
 from assay.protocol.game.clock import LARGEST, most_moves
 from assay.protocol.game.shapes import shape_of
 from assay.protocol.game.state import GameState
-from assay.protocol.game.table import Side
+from assay.protocol.game.table import Side, Stage
 from assay.protocol.rounds.run_terms import game_config
 from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address, Digest, Wei
@@ -136,8 +136,8 @@ class Watchdog(ChainWatch):
         if parties and not parties & {record.defender, record.challenger}:
             return
         state = run.games.game(record.game_id).state
-        if state.is_over:
-            # Ended since the index was read; the next look has its verdict.
+        if state.is_over or state.stage is Stage.NONE:
+            # Ended since the index was read; the next look has its verdict. Or this node does not have the game yet.
             return
         truth: Truth | None = None
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from assay_ledger.store.blobs import BlobStore, open_store
 from tests.harness.actors.disputed import Puppet, again, aside, is_judged
 from tests.harness.actors.whole_run import WholeRun
 from tests.harness.actors.world import ETHER
+from tests.harness.providers import ProviderNode, Reply, said
 
 pytestmark = pytest.mark.long
 
@@ -37,10 +39,11 @@ class ToldNotices:
     standing: Standing = field(default_factory=dict)
     told: list[dict[str, Any]] = field(default_factory=list)
     who: Address | None = None
+    url: str = ""
 
     def __post_init__(self) -> None:
         made, who = self.made, self.who or self.made.address(self.name)
-        run = Run(Chain(made.chain.url), made.run.address, made.run.first_block)
+        run = Run(Chain(self.url or made.chain.url), made.run.address, made.run.first_block)
         options = WatchOptions(frozenset({who}))
         self.dog = PersonalWatch(run, who, self.store, ETHER, options=options, clock=lambda: self.now)
         self.place = WatchedPlace("0x" + run.address.hex(), "0x" + who.hex())
@@ -79,6 +82,21 @@ def test_who_is_challenged_and_convicted_is_told_each_once(disputed: WholeRun) -
         assert watched.states(AlarmKind.STAKE_AT_RISK)[0] == "raised"
         assert watched.states(AlarmKind.HONEST_LOST) == watched.states(AlarmKind.CONVICTED) == ["raised"]
         assert (AlarmKind.CONVICTED, f"tenure {tenure_of(disputed, 'mallory')}") in watched.standing
+
+
+def test_a_node_that_has_no_game_yet_has_nobody_told_of_its_clock_or_bond(disputed: WholeRun) -> None:
+    with aside(disputed), ProviderNode(disputed.chain.url) as node:
+        watched, puppet = ToldNotices(disputed, "ada", url=node.url), Puppet(disputed)
+        watched.look()
+        asked, none_yet = (disputed.run.game.game_of(number).data for number in (puppet.challenge(), 1 << 40))
+
+        def is_behind(params: list[Any], ask: Callable[..., Any]) -> Reply | None:
+            if params[0]["data"] != "0x" + asked.hex():
+                return None
+            return said(ask(params[0] | {"data": "0x" + none_yet.hex()}, *params[1:]))
+
+        node.turn(is_behind, methods=["eth_call"])
+        assert watched.look() == {AlarmKind.CHALLENGED, AlarmKind.STAKE_AT_RISK}
 
 
 def test_whoever_lets_a_clock_run_out_is_told_before_and_after(disputed: WholeRun) -> None:
