@@ -61,3 +61,38 @@ def test_kernels_for_gpus_multiply_integers_and_fuse_flush_and_approximate_nothi
     kinds |= {"sha256 of leaves", "sha256 of a level", "words of a draw"}
     kinds |= {"rows together", "causal rows", "maps computed again", "maps together"}
     assert {f["kernel"] for f in findings} == kinds | set(products)
+
+
+LOOPS = """
+import json, re, torch
+from assay.engine.runtime.triton import assembly, backend, nodes, reductions
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import DType
+
+found = {}
+for terms in ((1 << 31) - 1, (1 << 31) + 1):
+    rows = reductions.ENOUGH_PROGRAMS
+    b = ProgramBuilder([[TensorSpec(DType.F32, (1, 1)), TensorSpec(DType.I32, (rows,))]])
+    program = b.build([[b.sum(b.input(0, 0).expand(rows, terms), 1, b.input(0, 1))]])
+    with backend.recorded() as seen:
+        nodes.kernel(program, program.nodes[-2])[0]([torch.zeros(1, 1), torch.zeros(rows, dtype=torch.int32)])
+    (launch,) = seen
+    text = str(assembly.compiled(launch, "90").asm["ttir"])
+    ends = {name: int(value) for name, value in re.findall(r"(%\\S+) = arith.constant (-?\\d+) : i", text)}
+    loops = re.findall(r"scf.for .* to (\\S+) step .* : (i\\d+) {", text)
+    found[terms] = [(ends.get(end), kind) for end, kind in loops]
+print(json.dumps(found))
+"""
+
+
+def test_a_loop_over_more_terms_than_an_i32_counts_ends_behind_the_last_one(tmp_path: Path):
+    """Few elements that repeat have as many terms as there may be. A compiler counted to 2^31 - 1 by i32, which has no
+    step behind that, and beyond by u32, whose loops it takes for i32: of no terms, so none was left in the kernel.
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", LOOPS], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=170
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {str(terms): [[terms, "i64"]] for terms in ((1 << 31) - 1, (1 << 31) + 1)}

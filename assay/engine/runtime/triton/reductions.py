@@ -144,7 +144,10 @@ class _ReductionText:
     def _reduced(self, kind: _ReductionKind, count: int, span: int) -> list[str]:
         """Lines that reduce all terms, or where span is not 0 so many for each program of the second axis."""
         number = "tl.program_id(1)" if self.narrow else "tl.program_id(1).to(tl.int64)"
-        start, end = (f"{number} * {span}", f"tl.minimum(start + {span}, {count})") if span else ("0", str(count))
+        start, end = "0", str(count)
+        if span or not self.narrow:
+            # Numbers by themselves are i32, and from 2^31 on u32: a loop up to one would run for ever, or not at all.
+            start, end = f"{number} * {span}", f"tl.minimum(start + {span or count}, {count})"
         return [
             *self.before,
             f"total = tl.full([ROWS, TERMS], {kind.least}, tl.int{8 * kind.dtype.size})",
