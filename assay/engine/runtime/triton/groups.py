@@ -17,7 +17,7 @@ from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend, reductions, scalar_text
 from assay.engine.runtime.triton.elementwise import block, empty, functions, memory, over, text_of
 from assay.engine.runtime.triton.inlined import LEAST_ELEMENTS, Inlined, computed, inlined_maps, stored_reads
-from assay.engine.runtime.triton.reading import LOADED, STORED, Span, is_narrow, load_lines
+from assay.engine.runtime.triton.reading import LOADED, NARROW, STORED, Span, is_narrow, load_lines
 from assay.engine.runtime.triton.row_kernels import row_kernel
 from assay.engine.runtime.triton.rows import RowGroup, positions, row_groups, running_order
 from assay.engine.runtime.triton.tails import CausalRows
@@ -176,7 +176,7 @@ def _kernel(
     values: dict[int, str] = {}
     body: list[str] = []
     given: list[int] = []
-    narrow = True
+    narrow = prod(dims) < NARROW
 
     def load(name: str, x: Operand, dims: tuple[int, ...]) -> list[str]:
         nonlocal narrow

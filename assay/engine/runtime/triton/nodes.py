@@ -9,14 +9,11 @@ from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import elementwise, reductions
 from assay.engine.runtime.triton.checks import ProductChecks
 from assay.engine.runtime.triton.probe import compile_probes, failure
-from assay.engine.runtime.triton.products import by_digits, is_better_turned, turned
-from assay.engine.runtime.triton.routes import Carrier, Route, route
+from assay.engine.runtime.triton.products import ProductParts, by_digits, is_better_turned, turned
+from assay.engine.runtime.triton.routes import Carrier, Route, is_counted, route
 from assay.engine.runtime.triton.triangles import Triangles
 from assay.protocol.program.nodes import Dot, Gather, Map, Max, Node, Random, Rank, RowExp, ScatterSum, Sum
 from assay.protocol.program.program import Program
-
-MOST_TERMS = 1 << 30
-"""Kernels of products count terms in i32, up to the end of a chunk that the last one begins."""
 
 
 def kernel(
@@ -75,12 +72,18 @@ def admitted(pa: int, pb: int) -> tuple[Route | None, str]:
     return None, refused
 
 
+def _is_counted(node: Dot, parts: ProductParts) -> bool:
+    """Whether kernels count the product as a matrix."""
+    batch, rows, columns = (prod(node.spec.dims[d] for d in part) for part in parts)
+    return is_counted(batch, rows, columns, prod(node.red))
+
+
 def _dot(
     program: Program, node: Dot, check: tuple[ProductChecks, int] | None, above: tuple[Triangles, int] | None
 ) -> tuple[Kernel, str]:
     """By the first carrier that is admitted; else term by term in i64. The name says why others were refused."""
     parts, refused = groups(node), ""
-    if parts is not None and 0 not in node.spec.dims and 0 < prod(node.red) <= MOST_TERMS:
+    if parts is not None and 0 not in (*node.spec.dims, *node.red) and _is_counted(node, parts):
         found, refused = admitted(node.precision_a, node.precision_b)
         is_turned = found is not None and is_better_turned(node, parts, found)
         if is_turned:

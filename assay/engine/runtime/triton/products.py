@@ -18,7 +18,7 @@ from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import arena, backend
 from assay.engine.runtime.triton.checks import ProductChecks, weigh, weighing
 from assay.engine.runtime.triton.elementwise import copy, empty
-from assay.engine.runtime.triton.routes import Carrier, Route
+from assay.engine.runtime.triton.routes import LEAST_TILE, Carrier, Route
 from assay.engine.runtime.triton.triangles import Cut, Gap, Triangles
 from assay.engine.runtime.values.views import is_inside, sub_view
 from assay.protocol.program.nodes import Dot, Operand
@@ -268,8 +268,8 @@ class Planes:
 
 
 def _tile(size: int, most: int) -> int:
-    """Rows or columns of a block: tensor cores take 16 at least."""
-    return min(max(1 << max(size - 1, 0).bit_length(), 16), most)
+    """Rows or columns of a block."""
+    return min(max(1 << max(size - 1, 0).bit_length(), LEAST_TILE), most)
 
 
 class ProductMatrix:

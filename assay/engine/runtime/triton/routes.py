@@ -7,6 +7,20 @@ from enum import IntEnum
 
 from assay.engine.runtime.exact import limits
 
+MOST_COUNTED = 1 << 30
+"""Rows, columns or terms of a product, which its kernels count in i32: up to the end of a block, or of a chunk, that
+the last one begins.
+"""
+
+LEAST_TILE = 16
+"""Rows or columns of a block: tensor cores take no fewer."""
+
+
+def is_counted(batch: int, rows: int, columns: int, terms: int) -> bool:
+    """Whether kernels count a product of these sizes, and a GPU starts as many programs as it may have blocks."""
+    blocks = batch * -(-rows // LEAST_TILE) * -(-columns // LEAST_TILE)
+    return max(rows, columns, terms) <= MOST_COUNTED and blocks < 1 << 31
+
 
 class Carrier(IntEnum):
     """How digits travel to the tensor cores; equal to CARRIER in `kernels.product`."""

@@ -102,7 +102,7 @@ def row_kernel(
 def _exponents() -> object:
     """The kernel that makes exponents of the largest magnitudes of columns, in their place."""
     body = [
-        "o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)",
+        "o = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)",
         "magnitude = tl.load(out + o, mask=o < count, other=0)",
         "tl.store(out + o, exponent_of_bits(magnitude), mask=o < count)",
     ]

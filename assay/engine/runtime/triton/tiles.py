@@ -19,7 +19,7 @@ from assay.engine.runtime.triton.checks import ProductChecks, weigh
 from assay.engine.runtime.triton.elementwise import empty, functions, memory, text_of
 from assay.engine.runtime.triton.products import ProductMatrix, SideMatrices
 from assay.engine.runtime.triton.reading import LOADED, NARROW, STORED, Span, is_narrow, load_lines
-from assay.engine.runtime.triton.routes import Route
+from assay.engine.runtime.triton.routes import LEAST_TILE, Route
 from assay.engine.runtime.triton.virtual import Admits, TileReader, VirtualNodes
 from assay.engine.runtime.values.views import is_inside, sub_view
 from assay.protocol.errors import InvariantError
@@ -48,7 +48,7 @@ def _stages(*widths: int) -> int:
 
 def _width(size: int, most: int) -> int:
     """A power of two that tensor cores take."""
-    return min(max(1 << max(size - 1, 0).bit_length(), 16), most)
+    return min(max(1 << max(size - 1, 0).bit_length(), LEAST_TILE), most)
 
 
 class VirtualKernels:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 
 from assay.engine.runtime.products.dot import groups
-from assay.engine.runtime.triton.routes import Route, route
+from assay.engine.runtime.triton.routes import Route, is_counted, route
 from assay.engine.runtime.triton.rows import is_linear, walks
 from assay.engine.runtime.values.views import is_inside
 from assay.protocol.program.nodes import Dot, Map, Max, Node, Operand, Random, RowExp, Sum, operands, reads
@@ -162,6 +162,9 @@ def _scores(node: Node, admits: Admits) -> TileSpace | None:
     batch, rows, columns = (prod(node.spec.dims[d] for d in part) for part in parts)
     found, terms = admits(node.precision_a, node.precision_b), prod(node.red)
     if found is None or terms > min(MOST_TERMS, found.terms, rows, columns):
+        return None
+    # Attack: columns that no memory holds, since they repeat, and that no kernel of tiles counts.
+    if not is_counted(batch, rows, columns, terms):
         return None
     return TileSpace(batch, rows, columns)
 
