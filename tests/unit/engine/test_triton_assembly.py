@@ -25,8 +25,12 @@ have; where one is, for what it has. Source: NVIDIA's CUDA programming guide, co
 
 
 def compiled_for(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return without_interpreter(cache, "-m", "assay.engine.runtime.triton.assembly", *arguments)
+
+
+def without_interpreter(cache: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-m", "assay.engine.runtime.triton.assembly", *arguments]
+    command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=170)
 
 
@@ -90,9 +94,36 @@ def test_a_loop_over_more_terms_than_an_i32_counts_ends_behind_the_last_one(tmp_
     """Few elements that repeat have as many terms as there may be. A compiler counted to 2^31 - 1 by i32, which has no
     step behind that, and beyond by u32, whose loops it takes for i32: of no terms, so none was left in the kernel.
     """
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"TRITON_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", LOOPS], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=170
-    )
+    done = without_interpreter(tmp_path, "-c", LOOPS)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {str(terms): [[terms, "i64"]] for terms in ((1 << 31) - 1, (1 << 31) + 1)}
+
+
+INSTRUCTIONS = """
+import json, re, torch
+from assay.engine.runtime.triton import assembly, backend, probe, products
+from assay.engine.runtime.triton.routes import Carrier, route
+
+MULTIPLIES = re.compile(r"wgmma.mma_async|mma.sync|tcgen05.mma")
+found = {}
+for carrier, target in ((Carrier.I8, "90"), (Carrier.F16, "90"), (Carrier.F16, "100")):
+    by = route(14, 14, carrier)
+    own = {p.constants["BM"]: p for p in probe._launches(by, 14, 14) if p.kernel.__name__ == "product"}
+    taken = []
+    for m, n in ((1024, 768), (16, 64)):
+        program, node, values = assembly._matrices(m, n, 768, 14, 14)
+        with backend.recorded() as seen:
+            products.by_digits(program, node, by, ((), (0,), (1,)))(values)
+        taken.append(seen[-1])
+    texts = [[str(assembly.compiled(launch, target).asm["ptx"]) for launch in part] for part in (own.values(), taken)]
+    found[f"{carrier.name} {target}"] = [sorted(set(MULTIPLIES.findall(" ".join(part)))) for part in texts]
+print(json.dumps(found))
+"""
+
+
+def test_the_probe_multiplies_by_every_instruction_that_products_take(tmp_path: Path):
+    """Small blocks by those of a warp, large ones by those of several: one of them says nothing of the other."""
+    done = without_interpreter(tmp_path, "-c", INSTRUCTIONS)
+    assert done.returncode == 0, done.stderr
+    of_many = {"I8 90": "wgmma.mma_async", "F16 90": "wgmma.mma_async", "F16 100": "tcgen05.mma"}
+    assert json.loads(done.stdout) == {name: [["mma.sync", many]] * 2 for name, many in of_many.items()}

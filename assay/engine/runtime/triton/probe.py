@@ -2,6 +2,8 @@
 
 An inequality says that an accumulator holds every integer on the way; whether the device adds as its maker says is
 looked at. Tensor cores that keep fewer bits of binary32 than it has are found here, and their carrier is refused.
+Small blocks and large ones are multiplied by other instructions (sm_90: mma.sync, wgmma; sm_100: tcgen05): both are
+looked at.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import DType
 
 _ROWS = 4
+_ROWS_OF_LARGE_BLOCKS = 64
+"""Rows and columns from which on four warps multiply together, where a device has instructions for that."""
 
 
 @cache
@@ -33,10 +37,10 @@ def failure(route: Route, pa: int, pb: int) -> str:
     A device for which its kernel cannot be made has no such carrier. The interpreter's integers are numpy's: there, few
     terms show that the kernel is right. Raises OutOfMemoryError, which says nothing of a carrier.
     """
-    for terms, packed in _cases(route):
+    for terms, packed, rows in _cases(route):
         try:
             with torch.device("cpu"):  # whatever device is the caller's default: integers are compared here
-                is_wrong = differs(route, pa, pb, terms, packed=packed)
+                is_wrong = differs(route, pa, pb, terms, packed=packed, rows=rows)
         except torch.OutOfMemoryError:
             raise
         except Exception as error:  # compilers have many
@@ -61,35 +65,37 @@ _compiled: set[tuple[Route, int, int]] = set()
 
 def _launches(route: Route, pa: int, pb: int) -> list[Launch]:
     with backend.recorded() as seen, torch.device("cpu"):
-        for terms, packed in _cases(route):
+        for terms, packed, rows in _cases(route):
             with suppress(Exception):  # `failure` meets it again, and says so
-                differs(route, pa, pb, terms, packed=packed)
+                differs(route, pa, pb, terms, packed=packed, rows=rows)
     return seen
 
 
-def _cases(route: Route) -> list[tuple[int, bool]]:
-    """Numbers of terms, and whether digits come from planes."""
+def _cases(route: Route) -> list[tuple[int, bool, int]]:
+    """Numbers of terms, whether digits come from planes, and rows: few of what is split, many of planes."""
     counts = (7, 300) if backend.is_interpreted() else (7, route.terms, route.terms + 1)
-    return [(terms, packed) for terms in counts for packed in (False, True)]
+    shapes = (False, _ROWS), (True, _ROWS_OF_LARGE_BLOCKS)
+    return [(terms, packed, rows) for terms in counts for packed, rows in shapes]
 
 
-def differs(route: Route, pa: int, pb: int, terms: int, *, packed: bool) -> bool:
+def differs(route: Route, pa: int, pb: int, terms: int, *, packed: bool, rows: int = _ROWS) -> bool:
     """Whether a product of so many terms, with digits as large as they get, has other bits than its integers say.
 
-    packed: digits come from planes.
+    packed: digits come from planes. rows: of either side, a multiple of 4.
     """
-    spec = TensorSpec(DType.F32, (_ROWS, terms))
+    spec = TensorSpec(DType.F32, (rows, terms))
     b = ProgramBuilder([[spec, spec]])
     program = b.build([[b.matmul(b.input(0, 0), b.input(0, 1), pa, pb)]])
     node = program.nodes[-2]
     assert isinstance(node, Dot)
     qa, qb = _fullest(pa, route.digits_a, route.bits, terms), _fullest(pb, route.digits_b, route.bits, terms)
+    times = rows // _ROWS
     # Integers of p - 1 bits are their own q_p, under the exponent p - 1.
     values = [q.to(torch.float32) for q in (qa, qb)]
-    values += [torch.full((_ROWS,), p - 1, dtype=torch.int32) for p in (pa, pb)]
+    values += [torch.full((_ROWS, 1), p - 1, dtype=torch.int32) for p in (pa, pb)]
     kernel = by_digits(program, node, route, ((), (0,), (1,)), packed=packed)
-    found = kernel([v.to(backend.device()) for v in values]).cpu()
-    wanted = exponents.finish((qa[:, None] * qb[None]).sum(-1), torch.zeros((), dtype=torch.int64))
+    found = kernel([v.to(backend.device()).repeat(times, 1) for v in values]).cpu()
+    wanted = exponents.finish((qa[:, None] * qb[None]).sum(-1), torch.zeros((), dtype=torch.int64)).repeat(times, times)
     return not torch.equal(found, wanted)
 
 
