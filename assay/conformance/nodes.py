@@ -22,6 +22,9 @@ from assay.protocol.types import DType
 if TYPE_CHECKING:
     from assay.engine.runtime.executor import Natives
 
+BY_TRITON: Final = "triton"
+"""The executor that is absent where there is no Triton; where it is, its name says on what it runs."""
+
 ROOT_FROM: Final = 256
 """Answers of more bytes are given by their tensor root."""
 
@@ -197,5 +200,5 @@ def _triton() -> tuple[str, RunNodes] | Absent:
 
     backend.interpret_without_gpu()
     if reason := backend.absence():
-        return Absent("triton", reason)
+        return Absent(BY_TRITON, reason)
     return backend.name(), ByTriton()

@@ -23,7 +23,7 @@ def lacking() -> str:
 
 
 def main() -> int:
-    """Runs the stages; 0 when all came to their ends, 7 when a known answer was missed, 1 when a stage failed."""
+    """Runs the stages; 0 when all came to their ends, 7 when any has other bits than it must, 1 when one failed."""
     begin = time.monotonic()
     if why := lacking():
         print(why, file=sys.stderr)

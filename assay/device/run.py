@@ -1,7 +1,7 @@
 """Runs stages, each in a process of its own and for its share of the time, and keeps what each gives in a file.
 
 A kernel that hangs or kills its process ends its stage alone. A stage's file, OUT/NAME.json, is replaced whole every
-time; `finished` says whether the stage came to its end, `error` why not.
+time; `finished` says whether the stage came to its end, `error` why not, or which models `failed` in it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GRACE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class StageEnd:
-    """How a stage ended. wrong: what conformance found."""
+    """How a stage ended. wrong: how much in it has other bits than the processor gives, or than are known."""
 
     name: str
     error: str | None
@@ -55,6 +55,7 @@ def run_here(name: str, terms: DeviceTerms) -> None:
         kept["error"] = sentence(error)
         write(terms.out / f"{name}.json", kept)
         raise
+    kept["error"] = "; ".join(f"{model}: {why}" for model, why in kept.get("failed", {}).items()) or None
     write(terms.out / f"{name}.json", kept | {"finished": True, "seconds": round(time.monotonic() - begin, 1)})
 
 

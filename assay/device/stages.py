@@ -20,6 +20,7 @@ from assay.bench import tasks
 from assay.bench.models import LARGE, MODELS
 from assay.bench.sides import CPU, YARDSTICK, Contender, Exact, default_variant, device_of, start_of
 from assay.bench.step import StepRow, StepTerms, measure, with_memory
+from assay.conformance import nodes
 from assay.conformance.answers import Tally, check_all, default_vectors, executor_results
 from assay.device import parts
 from assay.engine.runtime.devices import Device
@@ -56,9 +57,13 @@ def conformance(terms: DeviceTerms) -> Iterator[Figures]:
     tallies: list[Tally] = []
     for tally in check_all(default_vectors(), gpu_first=terms.device is Device.CUDA):
         tallies.append(tally)
+        results = executor_results(tallies)
+        # A GPU that was asked for and whose kernels are absent was asked nothing.
+        absent = {r.executor: r.reason for r in results if r.equal is None and r.executor == nodes.BY_TRITON}
         yield {
-            "executors": [asdict(result) for result in executor_results(tallies)],
+            "executors": [asdict(result) for result in results],
             "wrong": [asdict(t) for t in tallies if t.wrong],
+            "failed": absent if terms.device is Device.CUDA else {},
         }
 
 
@@ -95,9 +100,10 @@ def step(terms: DeviceTerms) -> Iterator[Figures]:
     tiers = ("fixed14",) if terms.is_small else ("fixed14", "fixed8")
     rows: list[StepRow] = []
     failed: dict[str, str] = {}
+    left_out: list[str] = []
     for model in _models(terms):
         if terms.left() <= 0:
-            failed[model] = "there was no time left"
+            left_out.append(model)
             continue
         try:
             exact = [Contender(tier, default_variant(place)) for tier in tiers]
@@ -116,7 +122,7 @@ def step(terms: DeviceTerms) -> Iterator[Figures]:
             yield {"rows": [asdict(row) for row in rows], "failed": failed}
             rows += measure(model, [YARDSTICK], replace(measured, with_memory=False))
         yield {"rows": [asdict(row) for row in rows], "failed": failed}
-    yield {"rows": [asdict(row) for row in rows], "failed": failed}
+    yield {"rows": [asdict(row) for row in rows], "failed": failed, "no_time_for": left_out}
 
 
 def _models(terms: DeviceTerms) -> Sequence[str]:
@@ -185,7 +191,7 @@ def attention(terms: DeviceTerms) -> Iterator[Figures]:
     rows: list[Figures] = []
     for row in parts.attention_rows(program, there, place, 0.0 if terms.is_small else 2.0):
         rows.append(row)
-        yield {"rows": rows}
+        yield {"rows": rows, "wrong": [r for r in rows if not r.get("equal", True)]}
 
 
 def _step_ms(file: Path) -> float | None:

@@ -20,8 +20,10 @@ from assay.bench.sides import CPU, Contender, Exact
 from assay.bench.step import StepRow, StepTerms
 from assay.conformance import answers, nodes
 from assay.device import parts, stages
+from assay.device import run as device_run
 from assay.engine.runtime.devices import Device
 from assay.engine.runtime.executor import Executor
+from assay.engine.runtime.triton import backend
 from assay.engine.runtime.triton.whole import WholeRuns
 from tests.harness.engine.scores import readers
 
@@ -89,6 +91,20 @@ def test_the_stage_asks_for_its_own_device_first(device: Device, monkeypatch: py
     assert figures["wrong"] == [] and figures["executors"][0]["equal"] is True
 
 
+@pytest.mark.parametrize("device", DIRECTLY)
+def test_a_gpu_that_was_asked_nothing_for_want_of_kernels_is_no_success(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend, "interpret_without_gpu", lambda: None)
+    monkeypatch.setattr(backend, "absence", lambda: "Triton is not installed")
+    absent = nodes._triton()
+    assert isinstance(absent, nodes.Absent)
+    tally = answers.Tally(absent.name, "programs", 0, 0, None, absent.reason)
+    monkeypatch.setattr(stages, "check_all", lambda *_, **__: iter([tally]))
+    (figures,) = stages.conformance(stages.DeviceTerms(device, 0.0, Path("nowhere")))
+    assert figures["failed"] == ({"triton": "Triton is not installed"} if device is Device.CUDA else {})
+
+
 def test_a_training_that_ends_in_another_bit_on_the_device_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +151,11 @@ def test_attention_by_tiles_is_timed_beside_stored_scores_and_compared(monkeypat
     monkeypatch.setattr(WholeRuns, "run", off_by_a_bit)
     *_, wrong = parts.attention_rows(program, state, CPU, 0.0)
     assert not wrong["equal"]
+    monkeypatch.setattr(stages, "device_of", lambda _: torch.device("meta"))
+    monkeypatch.setattr(stages, "start_of", lambda *_: (program, []))
+    monkeypatch.setattr(parts, "attention_rows", lambda *_: iter([stored, wrong]))
+    found = stages.attention(stages.DeviceTerms(Device.CUDA, time.monotonic() + 600, Path(), is_small=True))
+    assert [figures["wrong"] for figures in found] == [[], [wrong]]
 
 
 def test_a_training_says_what_the_device_gave_before_the_cpu_s_turn() -> None:
@@ -153,6 +174,53 @@ def test_a_step_that_fails_is_said_before_pytorch_is_timed(monkeypatch: pytest.M
     assert next(found) == {"rows": [], "failed": {"gpt-2x96": "RuntimeError: illegal access"}}
     with pytest.raises(RuntimeError, match="the GPU is in an error"):
         next(found)
+
+
+def test_a_root_that_is_not_the_cpu_s_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = stages.DeviceTerms(Device.CPU, time.monotonic() + 600, Path(), is_small=True)
+    (right,) = stages.root(terms)
+    assert (right["equal_to_the_cpu_s"], right["wrong"]) == (True, [])
+    asked, honest = list[Any](), parts.roots.state_root
+
+    def root_of_the_first(lists: Any) -> Any:
+        asked.append(lists)
+        return honest(lists if len(asked) == 1 else [[]])
+
+    monkeypatch.setattr(parts.roots, "state_root", root_of_the_first)
+    (wrong,) = stages.root(terms)
+    assert not wrong["equal_to_the_cpu_s"] and wrong["wrong"]
+
+
+@pytest.mark.parametrize(
+    ("last", "error", "wrong"),
+    [
+        ({"rows": [], "failed": {}, "no_time_for": ["gpt2-12x768"]}, None, 0),
+        ({"rows": [], "failed": {"gpt2-12x768": "RuntimeError: illegal access"}}, "gpt2-12x768: RuntimeError: i", 0),
+        ({"rows": [], "wrong": ["the root"]}, None, 1),
+    ],
+    ids=["no time", "failed", "wrong"],
+)
+def test_what_failed_or_is_wrong_in_a_stage_is_how_it_ends(
+    last: dict[str, Any], error: str | None, wrong: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By which `make device` chooses its exit code: 0 is read as all right."""
+    terms = stages.DeviceTerms(Device.CPU, time.monotonic() + 600, tmp_path)
+    monkeypatch.setitem(stages.STAGES, "step", lambda _: iter([{"rows": [], "failed": {}}, last]))
+    monkeypatch.setattr(device_run, "spawn", lambda _: device_run.run_here("step", terms) or Ended())
+    monkeypatch.setattr(device_run, "stop", lambda _: None)
+    (end,) = device_run.run_stages(["step"], terms)
+    assert (end.error or "").startswith(error or "") and bool(end.error) is bool(error)
+    assert end.wrong == wrong
+
+
+class Ended:
+    """A process that has come to its end."""
+
+    returncode = 0
+
+    def wait(self, timeout: float) -> int:
+        assert timeout > 0
+        return 0
 
 
 def test_products_are_timed_by_graphs_or_both_sides_without(monkeypatch: pytest.MonkeyPatch) -> None:
