@@ -127,3 +127,36 @@ def test_the_probe_multiplies_by_every_instruction_that_products_take(tmp_path: 
     assert done.returncode == 0, done.stderr
     of_many = {"I8 90": "wgmma.mma_async", "F16 90": "wgmma.mma_async", "F16 100": "tcgen05.mma"}
     assert json.loads(done.stdout) == {name: [["mma.sync", many]] * 2 for name, many in of_many.items()}
+
+
+SMALL_TILES = """
+import json
+from assay.engine.runtime.triton import arena, assembly, backend
+from assay.engine.runtime.triton.routes import route
+from assay.engine.runtime.triton.tiles import VirtualKernels
+from assay.engine.runtime.triton.virtual import virtual_nodes
+from assay.engine.runtime.values.dtypes import TORCH
+from assay.protocol.program.nodes import Dot
+from tests.harness.engine.scores import readers
+import torch
+
+program, _ = readers()
+virtual = virtual_nodes(program)
+made = VirtualKernels(program, virtual, route)
+values = [torch.zeros(spec.dims, dtype=TORCH[spec.dtype]) for spec in program.specs]
+found = []
+for k in virtual.readers:
+    if isinstance(program.nodes[k], Dot):
+        with backend.recorded() as seen:
+            made.of(k)(values)
+        text = str(assembly.compiled(seen[-1], "90").asm["ptx"])
+        found.append(len(assembly.INTEGER_PRODUCT.findall(text)))
+print(json.dumps(found))
+"""
+
+
+def test_products_of_tiles_of_few_rows_or_columns_can_be_compiled(tmp_path: Path):
+    """Heads of 20 by 14: tensor cores multiply 32 bytes at least, which the interpreter does not ask for."""
+    done = without_interpreter(tmp_path, "-c", SMALL_TILES)
+    assert done.returncode == 0, done.stderr
+    assert len(found := json.loads(done.stdout)) == 2 and min(found) > 0

@@ -18,7 +18,7 @@ from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import arena, backend
 from assay.engine.runtime.triton.checks import ProductChecks, weigh, weighing
 from assay.engine.runtime.triton.elementwise import copy, empty
-from assay.engine.runtime.triton.routes import LEAST_TILE, Carrier, Route
+from assay.engine.runtime.triton.routes import LEAST_TERMS, LEAST_TILE, Carrier, Route
 from assay.engine.runtime.triton.triangles import Cut, Gap, Triangles
 from assay.engine.runtime.values.views import is_inside, sub_view
 from assay.protocol.program.nodes import Dot, Operand
@@ -84,7 +84,7 @@ def blocks(m: int, n: int, batch: int, terms: int, found: Route, *, packed: bool
 
 def block_terms(terms: int, most: int) -> int:
     """Terms that one step of the loop multiplies; the interpreter takes many at once."""
-    return min(max(1 << max(terms - 1, 0).bit_length(), 32), 1 << 12 if backend.is_interpreted() else most)
+    return min(max(1 << max(terms - 1, 0).bit_length(), LEAST_TERMS), 1 << 12 if backend.is_interpreted() else most)
 
 
 ProductParts = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]

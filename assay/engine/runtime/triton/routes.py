@@ -15,6 +15,9 @@ the last one begins.
 LEAST_TILE = 16
 """Rows or columns of a block: tensor cores take no fewer."""
 
+LEAST_TERMS = 32
+"""Of one step, of bytes."""
+
 
 def is_counted(batch: int, rows: int, columns: int, terms: int) -> bool:
     """Whether kernels count a product of these sizes, and a GPU starts as many programs as it may have blocks."""

@@ -19,8 +19,8 @@ from assay.engine.runtime.triton.checks import ProductChecks, weigh
 from assay.engine.runtime.triton.elementwise import empty, functions, memory, text_of
 from assay.engine.runtime.triton.products import ProductMatrix, SideMatrices
 from assay.engine.runtime.triton.reading import LOADED, NARROW, STORED, Span, is_narrow, load_lines
-from assay.engine.runtime.triton.routes import LEAST_TILE, Route
-from assay.engine.runtime.triton.virtual import Admits, TileReader, VirtualNodes
+from assay.engine.runtime.triton.routes import LEAST_TERMS, LEAST_TILE, Route
+from assay.engine.runtime.triton.virtual import MOST_TERMS, Admits, TileReader, VirtualNodes
 from assay.engine.runtime.values.views import is_inside, sub_view
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Dot, Map, Max, Operand, Random, RowExp, Sum
@@ -46,9 +46,9 @@ def _stages(*widths: int) -> int:
     return 2 if max(widths) <= 64 and backend.shared_memory() >= _LEAST_SHARED else 1
 
 
-def _width(size: int, most: int) -> int:
+def _width(size: int, most: int, least: int = LEAST_TILE) -> int:
     """A power of two that tensor cores take."""
-    return min(max(1 << max(size - 1, 0).bit_length(), LEAST_TILE), most)
+    return min(max(1 << max(size - 1, 0).bit_length(), least), most)
 
 
 class VirtualKernels:
@@ -152,8 +152,7 @@ class _TileText:
         numbers = [outer[1], space.rows, space.columns, terms, *a.strides, *b.strides, *ea.strides[:3], *eb.strides[:3]]
         constants = [node.precision_a, node.precision_b, *_digits(found), times[readers.index(self.k)]]
         text = ", ".join(map(str, (*numbers, *constants)))
-        block = max(32, 1 << (terms - 1).bit_length())
-        self.widest = max(self.widest, block)
+        self.widest = max(self.widest, block := _width(terms, MOST_TERMS, LEAST_TERMS))
         self.tile.append(f"t{i} = score_tile({', '.join(names)}, {check}, g, m, n, {text}, BM, BN, {block})")
         self._result = f"t{i}"
 
@@ -310,7 +309,8 @@ def _product(made: VirtualKernels, k: int, node: Dot, reader: TileReader) -> Ker
     precisions = node.precision_a, node.precision_b
     p, py, outer = precisions[mine], precisions[theirs], sides.outer
     names = [text.argument(name, m) for name, m in (("e", e), ("y", y), ("f", f))]
-    bm, bn, bc = _width(space.rows, tile()), _width(space.columns, tile()), _width(columns, 1 << 30)
+    # A tile's rows or columns are the terms of the product.
+    bm, bn, bc = *(_width(n, tile(), LEAST_TERMS) for n in (space.rows, space.columns)), _width(columns, 1 << 30)
     size, step = ("BN", "BM") if reader.turned else ("BM", "BN")
     own, other = ("n", "m") if reader.turned else ("m", "n")
     z0, z1 = f"(g // {outer[1]}).to(tl.int64)", f"(g % {outer[1]}).to(tl.int64)"
