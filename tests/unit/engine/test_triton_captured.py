@@ -102,7 +102,12 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ReplayedGraph]]:
             yield
 
     ReplayedGraph.made.clear()
-    seen = SimpleNamespace(is_interpreted=lambda: False, recorded=backend.recorded, memory=backend.memory)
+    seen = SimpleNamespace(
+        is_interpreted=lambda: False,
+        recorded=backend.recorded,
+        memory=backend.memory,
+        in_one_line=backend.in_one_line,
+    )
     monkeypatch.setattr(whole_runs, "backend", seen)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", ReplayedGraph)
     monkeypatch.setattr(torch.cuda, "graph", capturing)
@@ -162,22 +167,44 @@ def test_no_run_is_captured_before_one_came_to_its_end(
     assert len(graphs) == 1
 
 
-def test_a_run_that_cannot_be_captured_is_launched_by_the_next(
+def test_a_run_that_cannot_be_captured_is_launched_all_the_same(
     graphs: list[ReplayedGraph], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also a repeated one, whose state nobody else has; it is said once."""
     program = added(lambda _b, x, y, s: s, lambda _b, x, y, s: y)
     state, ours = [[torch.ones(N), torch.ones(N)]], by_triton(program)
 
-    @contextmanager
-    def refuses(_: ReplayedGraph, **__: Any) -> Iterator[None]:
-        raise RuntimeError("operation not permitted when stream is capturing")
-        yield
+    capture = torch.cuda.graph
 
-    ours.run(state)
+    @contextmanager
+    def refuses(graph: ReplayedGraph, **given: Any) -> Iterator[None]:
+        with capture(graph, **given):
+            yield
+        raise RuntimeError("operation failed due to a previous error during capture\nwith a long text")
+
     monkeypatch.setattr(torch.cuda, "graph", refuses)
-    with pytest.raises(RuntimeError, match="capturing"):
-        ours.run(state)
-    assert ours.run(state)[0][0][0].item() == 2.0
+    with pytest.warns(RuntimeWarning, match=r"kernel by kernel: .* \(RuntimeError: .* during capture\)") as said:
+        ends = ours.repeat(state, 4)
+    assert len(said) == 1
+    assert state_root(ends) == state_root(by_stock(program).repeat(state, 4))
+    assert [graph.replays for graph in graphs] == [0]
+
+
+def test_no_run_is_captured_while_another_is(graphs: list[ReplayedGraph], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What begins a capture waits for the device, and so ends one that is under way."""
+    program = added(lambda _b, x, y, s: s, lambda _b, x, y, s: y)
+    state, held, capture = [[torch.ones(N), torch.ones(N)]], list[bool](), torch.cuda.graph
+
+    @contextmanager
+    def noted(graph: ReplayedGraph, **given: Any) -> Iterator[None]:
+        held.append(whole_runs._one_at_a_time.locked())
+        with capture(graph, **given):
+            yield
+        held.append(whole_runs._one_at_a_time.locked())
+
+    monkeypatch.setattr(torch.cuda, "graph", noted)
+    by_triton(program).repeat(state, 3)
+    assert held == [True, True] and not whole_runs._one_at_a_time.locked()
 
 
 def test_a_thread_runs_while_another_collects_what_it_would_launch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,10 @@ same steps over the same places, one by one.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
-from threading import RLock
+from threading import Lock, RLock
 
 import torch
 from torch import Tensor
@@ -21,6 +22,9 @@ from assay.engine.runtime.values.dtypes import TORCH, canonical
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Output
 from assay.protocol.program.program import Program
+
+_one_at_a_time = Lock()
+"""Of captures, whichever program's."""
 
 
 class WholeRuns:
@@ -109,18 +113,30 @@ class WholeRuns:
 
     def _launch(self) -> None:
         if self._runs == 1 and not backend.is_interpreted():
-            # By now every kernel has been compiled, and every library has made what it keeps. Whatever becomes of it:
-            # a run that cannot be captured is launched kernel by kernel from then on.
-            self._runs, graph = 2, torch.cuda.CUDAGraph()
-            # Calls of other threads are none of the graph's: NCCL looks at its events, another executor allocates.
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                self._steps()
-            self._graph = graph
+            # By now every kernel has been compiled, and every library has made what it keeps.
+            self._runs = 2
+            self._graph = self._captured()
         if self._graph is None:
             self._steps()
         else:
             self._graph.replay()
         self._runs = max(self._runs, 1)  # the first that came to its end
+
+    def _captured(self) -> torch.cuda.CUDAGraph | None:
+        """A run as one launch; None, with a warning, where none can be made of it: then it is launched kernel by
+        kernel, this time too, since who asked for it may have a deadline. Nothing was computed for it meanwhile.
+        """
+        graph = torch.cuda.CUDAGraph()
+        try:
+            # Calls of other threads are none of the graph's: NCCL looks at its events, another executor allocates. But
+            # a second capture would begin by waiting for the device, which ends the first.
+            with _one_at_a_time, torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                self._steps()
+        except RuntimeError as error:
+            said = f"A program is launched kernel by kernel: no graph can be made of it ({backend.in_one_line(error)})."
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
+            return None
+        return graph
 
     def launches(self) -> Sequence[backend.Launch]:
         """What a run launches, over the places where it will; what it computes without kernels comes of nothing."""
