@@ -22,6 +22,7 @@ from assay.engine.runtime.devices import Device
 from assay.engine.runtime.exact.floats import check_float_environment, check_float_environment_held
 from assay.engine.runtime.fused import layout, selftest
 from assay.engine.runtime.fused.plan import FusedPlan, own_memory
+from assay.engine.runtime.hooks import Hook, SeenOnce
 from assay.engine.runtime.native import library
 from assay.engine.runtime.node_kernels import KernelsByNode, exponents_of
 from assay.engine.runtime.products import native_dot
@@ -30,8 +31,8 @@ from assay.engine.runtime.stock.reduce import Kernel
 from assay.engine.runtime.triton import backend
 from assay.engine.runtime.triton.attention import whole_runs
 from assay.engine.runtime.triton.whole import WholeRuns
-from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, canonical
-from assay.engine.runtime.values.state_io import Lists
+from assay.engine.runtime.values.dtypes import TORCH, canonical
+from assay.engine.runtime.values.state_io import Lists, check_inputs
 from assay.protocol.errors import ConfigError, InvariantError, UserError
 from assay.protocol.program.nodes import (
     Const,
@@ -42,9 +43,6 @@ from assay.protocol.program.nodes import (
 )
 from assay.protocol.program.program import Program
 from assay.protocol.program.wellformed import violations
-
-Hook = Callable[[int, Tensor], Tensor]
-"""Given a node's index and value, returns the value that later nodes shall read."""
 
 
 class KernelVariant(StrEnum):
@@ -222,7 +220,7 @@ class Executor:
 
     def _once(self, inputs: Lists, hook: Hook | None, give: bool, store: bool) -> list[Tensor]:
         """The slots of Y; a computed one may hold NaNs that no store writes."""
-        self._check_inputs(inputs)
+        check_inputs(self.program, inputs)
         check_float_environment()
         self._watch.begin()
         if (checks := self.kernels.checks) is not None:
@@ -235,33 +233,48 @@ class Executor:
             check_float_environment_held()
             return ends
         slots = [own_memory(t) for part in inputs for t in part]
+        seen = None if hook is None else SeenOnce(hook)
         if self._beside is not None:
-            near = [t.cpu() for t in slots]
-            rest = iter(near)
-            with torch.device("cpu"):
-                ends = self._beside._once([[next(rest) for _ in part] for part in inputs], hook, False, store)
-            passed = zip(ends, self._sources, strict=True)
-            return [slots[j] if j < len(slots) and t is near[j] else t.to(home) for t, j in passed]
-        # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
-        flat = [(canonical(t) if t.dtype is torch.bool else t).to(self.kernels.device) for t in slots]
-        if hook is None and self._plan is not None:
-            ends = self._plan.run(flat, self._watch.due, give=give)
-        else:
-            ends = self._instrumented(flat, hook)
-        if checks is not None:
-            checks.verify()
+            return self._on_the_cpu(slots, seen, store)
+        try:
+            # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
+            flat = [(canonical(t) if t.dtype is torch.bool else t).to(self.kernels.device) for t in slots]
+            if hook is None and self._plan is not None:
+                ends = self._plan.run(flat, self._watch.due, give=give)
+            else:
+                ends = self._instrumented(flat, seen)
+            if checks is not None:
+                checks.verify()
+        except torch.OutOfMemoryError:  # a GPU's, of which others may hold what it has
+            if self.whole is None:
+                raise
+            self._beside = self._by_cpu()
+            return self._on_the_cpu(slots, seen, store)
         check_float_environment_held()
         passed = zip(ends, self._sources, strict=True)
         return [slots[j] if j < len(slots) and t is flat[j] else t.to(home) for t, j in passed]
 
+    def _on_the_cpu(self, slots: list[Tensor], hook: Hook | None, store: bool) -> list[Tensor]:
+        """The slots of Y by the executor beside this one, which runs on a GPU."""
+        assert self._beside is not None
+        near = [t.cpu() for t in slots]
+        rest = iter(near)
+        with torch.device("cpu"):
+            ends = self._beside._once([[next(rest) for _ in range(n)] for n in self.program.inputs], hook, False, store)
+        passed, home = zip(ends, self._sources, strict=True), torch.get_default_device()
+        return [slots[j] if j < len(slots) and t is near[j] else t.to(home) for t, j in passed]
+
     @cached_property
     def _beside(self) -> Executor | None:
-        """The CPU's kernels, for runs with a hook that the GPU's memory does not hold beside whole ones: a dispute must
-        be played all the same, and the bits are the same.
+        """The CPU's kernels, for runs with a hook that the GPU's memory does not hold beside whole ones, or once did
+        not: a dispute must be played all the same, and the bits are the same.
         """
         most = None if self.whole is None else backend.memory()
         if most is None or self.whole.plan.size + footprint.needed(self.program, frozenset())[0] <= most:  # type: ignore[union-attr]
             return None
+        return self._by_cpu()
+
+    def _by_cpu(self) -> Executor:
         with torch.device("cpu"):
             return Executor(self.program, variant=cpu_variant(), memory=footprint.UNBOUNDED)
 
@@ -300,21 +313,6 @@ class Executor:
             for j in step.dead:
                 values[j] = None
         return values[first_output:]  # type: ignore[return-value]
-
-    def _check_inputs(self, inputs: Lists) -> None:
-        sizes = tuple(len(part) for part in inputs)
-        if sizes != self.program.inputs:
-            raise UserError(
-                f"The program takes lists of {self.program.inputs} tensors, not {sizes}.", code="InputLayout"
-            )
-        flat = [t for part in inputs for t in part]
-        for k, tensor in enumerate(flat):
-            spec = self.program.specs[k]
-            if tuple(tensor.shape) != spec.dims or PROTOCOL.get(tensor.dtype) is not spec.dtype:
-                raise UserError(
-                    f"Input {k} is {tensor.dtype} {list(tensor.shape)}, not {spec.dtype.name} {list(spec.dims)}.",
-                    code="InputLayout",
-                )
 
     @staticmethod
     def _checked(k: int, step: _Step, value: Tensor) -> Tensor:

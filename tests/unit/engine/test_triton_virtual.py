@@ -264,6 +264,32 @@ def test_a_dispute_whose_values_no_gpu_holds_is_played_by_the_cpu(monkeypatch: p
     assert not ends[False][0][-1].any()
 
 
+def test_a_dispute_goes_on_by_the_cpu_where_others_hold_the_gpus_memory(monkeypatch: pytest.MonkeyPatch):
+    """Once it is full in the middle of a run. Who looks on sees each value once, and what was replaced stays so."""
+    program, inputs = readers()
+    launched, asked, honest, at = [0], list[int](), backend.launch, sum(program.inputs)
+
+    def full(*arguments: Any, **constants: Any) -> None:
+        launched[0] += 1
+        if launched[0] > most:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB.")
+        honest(*arguments, **constants)
+
+    def hook(k: int, value: Tensor) -> Tensor:
+        asked.append(k)
+        return value + 1 if k == at else value
+
+    wanted = state_root(Executor(program, variant=KernelVariant.STOCK).run(inputs, hook))
+    made = by_triton(program)
+    monkeypatch.setattr(backend, "launch", full)
+    for most in (6, 0):  # later ones do not begin there
+        asked.clear()
+        launched[0] = 0
+        assert state_root(made.run(inputs, hook)) == wanted
+        assert asked == list(range(len(program.nodes)))
+        assert launched[0] == (most + 1 if most else 0)
+
+
 def test_what_a_gpu_runs_asks_of_the_machine_what_its_native_kernels_would():
     """Before a stake the machine is looked at by these: an executor for a GPU must not ask for more after it."""
     if executor.usable_natives()[0] is None:

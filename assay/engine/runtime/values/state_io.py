@@ -111,6 +111,20 @@ def input_specs(program: Program) -> list[list[TensorSpec]]:
     return [[program.specs[k] for k in nodes] for nodes in program.input_nodes]
 
 
+def check_inputs(program: Program, inputs: Lists) -> None:
+    """Raises UserError (InputLayout): the lists are not the program's X."""
+    sizes = tuple(len(part) for part in inputs)
+    if sizes != program.inputs:
+        raise UserError(f"The program takes lists of {program.inputs} tensors, not {sizes}.", code="InputLayout")
+    for k, tensor in enumerate(t for part in inputs for t in part):
+        spec = program.specs[k]
+        if tuple(tensor.shape) != spec.dims or PROTOCOL.get(tensor.dtype) is not spec.dtype:
+            raise UserError(
+                f"Input {k} is {tensor.dtype} {list(tensor.shape)}, not {spec.dtype.name} {list(spec.dims)}.",
+                code="InputLayout",
+            )
+
+
 def output_specs(program: Program) -> list[list[TensorSpec]]:
     """The specs of the slots of Y, per list."""
     return [[program.specs[k] for k in nodes] for nodes in program.output_nodes]
