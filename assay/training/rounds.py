@@ -6,7 +6,9 @@ come out, so that no machine's tensors, devices or libraries leak into what is c
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 
@@ -14,14 +16,19 @@ from assay.engine.runtime import footprint
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.trace import TorchTrace
 from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, mappings_of, passed_on
+from assay.protocol.errors import ConfigError
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import SlotTamper, Tamper, Trace
 from assay.protocol.trees.state import ListBytes
 from assay.protocol.types import Digest
 
+T = TypeVar("T")
+
 
 class TorchCompute:
-    """Runs programs as is usual on this machine, or by one variant; executors are built once per program and kept."""
+    """Runs programs as is usual on this machine, or by one variant; executors are built once per program and kept, on a
+    GPU with the memory of its runs, as long as that holds them all.
+    """
 
     def __init__(self, variant: KernelVariant | None = None) -> None:
         self._variant = variant
@@ -46,7 +53,7 @@ class TorchCompute:
         """
         executor = self._executor(program, lists)
         if tamper is None:
-            return _run(executor, lists, steps, on_step)
+            return self._with_room(program, lambda: _run(executor, lists, steps, on_step))
         trace, state = TorchTrace(executor, lists, steps, tamper), lists
         for t in range(1, steps + 1):
             state = trace.state_bytes(t)
@@ -83,8 +90,26 @@ class TorchCompute:
         if program.root not in self._executors:
             # What lies in files takes no memory that the machine cannot have back.
             mapped = sum(map(len, mappings_of(lists)))
-            self._executors[program.root] = Executor(program, variant=self._variant, memory=footprint.limit() + mapped)
+            memory = footprint.limit() + mapped
+            made = self._with_room(program, lambda: Executor(program, variant=self._variant, memory=memory))
+            self._executors[program.root] = made
         return self._executors[program.root]
+
+    def _with_room(self, program: Program, call: Callable[[], T]) -> T:
+        """The call's result; where a GPU has no memory for its beginning, without what other programs' executors hold.
+
+        Each of a run's programs fits the GPU, which is looked at before the stake; all of them need not at once.
+        """
+        try:
+            return call()
+        except (torch.OutOfMemoryError, ConfigError) as error:
+            others = self._executors.keys() - {program.root}
+            if getattr(error, "code", "MemoryExceeded") != "MemoryExceeded" or not others:
+                raise
+        for root in others:
+            del self._executors[root]
+        gc.collect()  # executors are rings
+        return call()
 
 
 def _run(executor: Executor, lists: ListBytes, steps: int, on_step: Callable[[int], None] | None = None) -> ListBytes:

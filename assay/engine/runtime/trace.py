@@ -28,7 +28,7 @@ from assay.engine.runtime.values.state_io import (
     to_lists_of_bytes,
 )
 from assay.mapped_files import mapping_of
-from assay.protocol.errors import InvariantError
+from assay.protocol.errors import ConfigError, InvariantError
 from assay.protocol.program.nodes import Input, Output, reads
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import SlotTamper, Tamper
@@ -305,6 +305,11 @@ class TorchTrace:
         inputs = from_lists_of_bytes(self._ins, state)
         try:
             return step, self._executor.run(inputs, hook if see is not None or lies else None)
+        except ConfigError as error:
+            if error.code != "MemoryExceeded":
+                raise
+            # A whole run takes a GPU's memory at once, which others may hold; a game goes on node by node.
+            return step, self._executor.run(inputs, hook)
         finally:
             check_mapped(state)
 
