@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 
 from assay.engine.runtime import footprint
-from assay.engine.runtime.executor import Executor, KernelVariant
+from assay.engine.runtime.executor import Executor, KernelVariant, cpu_executor
 from assay.engine.runtime.trace import TorchTrace
 from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, mappings_of, passed_on
 from assay.protocol.errors import ConfigError
@@ -84,7 +84,11 @@ class TorchCompute:
         tamper_slot: SlotTamper | None = None,
     ) -> Trace:
         """The same run with everything that a game may ask about; `tamper_slot` alters slots of the states after."""
-        return TorchTrace(self._executor(program, lists), lists, steps, tamper, tamper_slot)
+        try:
+            executor = self._executor(program, lists)
+        except torch.OutOfMemoryError:  # a game must be played, whoever holds the GPU's memory
+            executor = cpu_executor(program)
+        return TorchTrace(executor, lists, steps, tamper, tamper_slot)
 
     def _executor(self, program: Program, lists: ListBytes) -> Executor:
         if program.root not in self._executors:

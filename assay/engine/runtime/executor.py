@@ -248,7 +248,7 @@ class Executor:
         except torch.OutOfMemoryError:  # a GPU's, of which others may hold what it has
             if self.whole is None:
                 raise
-            self._beside = self._by_cpu()
+            self._beside = cpu_executor(self.program)
             return self._on_the_cpu(slots, seen, store)
         check_float_environment_held()
         passed = zip(ends, self._sources, strict=True)
@@ -272,11 +272,7 @@ class Executor:
         most = None if self.whole is None else backend.memory()
         if most is None or self.whole.plan.size + footprint.needed(self.program, frozenset())[0] <= most:  # type: ignore[union-attr]
             return None
-        return self._by_cpu()
-
-    def _by_cpu(self) -> Executor:
-        with torch.device("cpu"):
-            return Executor(self.program, variant=cpu_variant(), memory=footprint.UNBOUNDED)
+        return cpu_executor(self.program)
 
     @cached_property
     def _sources(self) -> list[int]:
@@ -383,6 +379,12 @@ def usual_variant() -> KernelVariant | None:
 def cpu_variant() -> KernelVariant:
     """What the CPU has best, whichever device is asked for."""
     return KernelVariant.STOCK if usable_natives()[0] is None else KernelVariant.FUSED
+
+
+def cpu_executor(program: Program) -> Executor:
+    """By what the CPU has best, with whatever memory it takes: for what must be computed though a GPU lacks room."""
+    with torch.device("cpu"):
+        return Executor(program, variant=cpu_variant(), memory=footprint.UNBOUNDED)
 
 
 def how_programs_run() -> str:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.trace import TorchTrace
+from assay.engine.runtime.triton import nodes
 from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
 from assay.protocol.errors import ConfigError
 from assay.protocol.program.builder import ProgramBuilder
@@ -78,3 +79,20 @@ def test_a_game_goes_on_where_a_gpu_holds_no_whole_run(full: Callable[[int], Non
     ours, stock = ([trace.state_root(t) for t in range(4)] for trace in traces)
     assert ours == stock
     assert traces[0].prefix_root(2, 1) == traces[1].prefix_root(2, 1)
+
+
+def test_a_game_begins_on_a_gpu_that_is_full_by_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Carriers of products are probed there before anything runs, which takes memory too."""
+    b = ProgramBuilder([[TensorSpec(DType.F32, (40, 25))]])
+    x = b.input(0, 0)
+    multiplied, lists = b.build([[b.matmul(x, x)]]), ((LISTS[0][0],),)
+
+    def full(*_: Any) -> str:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 32.00 MiB.")
+
+    monkeypatch.setattr(nodes, "failure", full)
+    compute = TorchCompute(KernelVariant.TRITON)
+    with pytest.raises(torch.OutOfMemoryError):  # who has nothing to lose yet is told
+        compute.run(multiplied, lists)
+    stock = TorchTrace(Executor(multiplied, variant=KernelVariant.STOCK), lists)
+    assert compute.trace(multiplied, lists).state_root(1) == stock.state_root(1)
