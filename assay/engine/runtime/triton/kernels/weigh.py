@@ -43,10 +43,11 @@ def weigh(
     if tl.load(due) == node:
         of_terms = tl.cdiv(K, BK)
         of_rows = tl.cdiv(ROWS, BR)
-        for block in range(tl.program_id(0), COUNT, tl.num_programs(0)):
+        # In i64: the step after the last block may lie past what an i32 counts.
+        for block in range(tl.program_id(0).to(tl.int64), COUNT, tl.num_programs(0)):
             row = (block // of_terms) % of_rows * BR + tl.arange(0, BR)
             k = block % of_terms * BK + tl.arange(0, BK)
-            z = (block // (of_terms * of_rows)).to(tl.int64)
+            z = block // (of_terms * of_rows)
             weigh_block(
                 x, e, weights, out, row, k, z, BATCH, ROWS, K, sx0, sx1, sxr, sxk, se0, se1, ser, P, ALONG, TIMES
             )  # fmt: skip
