@@ -14,6 +14,7 @@ import torch
 
 from assay.engine.runtime import footprint
 from assay.engine.runtime.executor import Executor, KernelVariant, cpu_executor
+from assay.engine.runtime.memory_bound import named_memory
 from assay.engine.runtime.trace import TorchTrace
 from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, mappings_of, passed_on
 from assay.protocol.errors import ConfigError
@@ -66,12 +67,14 @@ class TorchCompute:
     ) -> ListBytes:
         """The same from the beginning by other kernel variants and another number of threads.
 
-        Before an accusation: a defect of this machine must not look like another's fraud.
+        Before an accusation: a defect of this machine must not look like another's fraud. Raises MemoryExceeded: it is
+        tried again later, since an actor that ended would open no call and answer no game.
         """
         threads = torch.get_num_threads()
         torch.set_num_threads(2 if threads == 1 else 1)
         try:
-            return _run(Executor(program, cross_check=True), lists, steps, on_step)
+            with named_memory():
+                return _run(Executor(program, cross_check=True), lists, steps, on_step)
         finally:
             torch.set_num_threads(threads)
 

@@ -97,20 +97,29 @@ def bounded_memory(most: int | None = None, renewed_s: float = RENEWED_S) -> Ite
     else:
         bound = bind(most)
     try:
-        yield bound
-    except (MemoryError, RuntimeError, OSError) as error:
-        if not _is_of_memory(error):
-            raise
-        now = resource.getrlimit(resource.RLIMIT_DATA)[0]
-        raise MemoryExceeded(
-            f"There is no memory for what a program asked for: this process may have {now / 2**30:.1f} GiB.",
-            most=now,
-        ) from error
+        with named_memory():
+            yield bound
     finally:
         over.set()
         if renewing is not None:
             renewing.join()
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+@contextmanager
+def named_memory() -> Iterator[None]:
+    """In this block an allocation that fails has a name. Raises MemoryExceeded."""
+    try:
+        yield
+    except (MemoryError, RuntimeError, OSError) as error:
+        if not _is_of_memory(error):
+            raise
+        bound = resource.getrlimit(resource.RLIMIT_DATA)[0]
+        now = footprint.limit() if bound == resource.RLIM_INFINITY else bound
+        raise MemoryExceeded(
+            f"There is no memory for what a program asked for: this process may have {now / 2**30:.1f} GiB.",
+            most=now,
+        ) from error
 
 
 def _usual(ceiling: int) -> int:

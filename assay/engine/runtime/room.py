@@ -9,7 +9,8 @@ from assay.protocol.program.program import Program
 
 
 def check_memory(program: Program, most: int | None = None) -> None:
-    """Whether a run of a well-formed program fits this machine, and the GPU that programs run on here.
+    """Whether runs of a well-formed program fit this machine, by the usual kernels and by those that confirm an
+    accusation, and the GPU that programs run on here.
 
     most: bytes of the machine, in place of `footprint.limit()`.
 
@@ -18,6 +19,9 @@ def check_memory(program: Program, most: int | None = None) -> None:
         ConfigError: NoDevice.
     """
     natives, _ = usable_natives()
-    footprint.check(program, stock=footprint.left_to_stock(program) if natives else None, most=most)
+    # Attack: a program that native kernels run in no memory, and stock torch in more than there is. Nobody honest can
+    # compute a claim again, as before every accusation; who colludes with the program's author is never accused.
+    for stock in (footprint.left_to_stock(program), None) if natives else (None,):
+        footprint.check(program, stock=stock, most=most)
     if usual_variant() is KernelVariant.TRITON and backend.memory() is not None:
         Executor(program, memory=footprint.UNBOUNDED)

@@ -15,11 +15,14 @@ import pytest
 import torch
 
 from assay.cli.joining import start_faults
+from assay.engine.runtime import footprint
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
 from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
 from assay.protocol.errors import AssayError
+from assay.protocol.program.builder import ProgramBuilder, Ref
 from assay.protocol.program.nodes import Family, Map
 from assay.protocol.program.program import Program
+from assay.protocol.program.views import Window
 from assay.protocol.program.wellformed import violations
 from assay.protocol.run.layouts import WrongLayout, zero_root
 from assay.protocol.run.program_ref import ProgramRef
@@ -85,6 +88,22 @@ def enormous(good: Program) -> Program:
     return made
 
 
+def beyond_stock(good: Program) -> Program:
+    """The program with a sum that native kernels take term by term, and stock torch writes down: 10 TiB of terms."""
+    b, first = ProgramBuilder([]), len(good.nodes) - sum(good.outputs)
+    b.nodes[:] = good.nodes[:first]
+    spec = good.specs[0]
+    x = Ref(0, spec, Window.whole(spec.dims))
+    while x.dims:
+        x = x.select(0, 0)
+    exponent = ScalarBuilder([])
+    e = b.map(exponent.build(exponent.i32(0)), [], ())
+    b.sum(x.expand(64, 1 << 32), 1, e.expand(64))
+    made = replace(good, nodes=(*b.nodes, *good.nodes[first:]))
+    assert not violations(made) and footprint.needed(made, footprint.left_to_stock(made))[0] < 1 << 30
+    return made
+
+
 def odd_parameters(charter: RunCharter, store: BlobStore) -> RunCharter:
     """First parameters that begin with a NaN that no store writes."""
     made = tiny_rounds(SEATS)
@@ -116,6 +135,7 @@ STARTS: dict[str, tuple[PostedChange, str]] = {
     "malformed update": (program("update", forward_reading), "IllFormedProgram"),
     "malformed merge": (program("merge", forward_reading), "IllFormedProgram"),
     "enormous update": (program("update", enormous), "ProgramTooLarge"),
+    "update that stock torch does not hold": (program("update", beyond_stock), "ProgramTooLarge"),
     "odd parameters": (odd_parameters, "NotCanonical"),
     "withheld momentum": (training(momentum=Digest(b"\1" * 32)), "GenesisMissing"),
     "parameters of other bytes": (other_bytes, "GenesisMissing"),

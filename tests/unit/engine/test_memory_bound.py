@@ -15,6 +15,11 @@ from assay.engine.runtime import devices, executor, memory_bound
 from assay.engine.runtime.devices import Device
 from assay.engine.runtime.memory_bound import MemoryExceeded, bounded_here, bounded_memory, free_memory
 from assay.protocol.errors import ExitCode
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import DType
+from assay.training.rounds import TorchCompute
+from tests.harness.engine.fused_instruction_sets import needs_kernels
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -67,6 +72,18 @@ def test_the_bound_ends_with_its_block_and_other_errors_pass() -> None:
     with pytest.raises(MemoryExceeded), bounded_memory():
         raise MemoryError
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+@needs_kernels
+def test_a_second_calculation_without_memory_is_refused_and_ends_no_actor() -> None:
+    """Only what an actor is refused by name is tried again later; all else ends it, with its calls unopened."""
+    b, terms = ProgramBuilder([[TensorSpec(DType.F32, (8,))]]), 1 << 25
+    x = b.input(0, 0)
+    program = b.build([[b.sum(x.unsqueeze(1).expand(8, terms), 1, b.rowexp(x.unsqueeze(1), 1))]])
+    with bounded_memory(memory_bound._table("/proc/self/status")["VmData"] + (1 << 30)):
+        with pytest.raises(MemoryExceeded, match="GiB"):
+            TorchCompute().recheck(program, ((bytes(32),),))
+        assert TorchCompute().run(program, ((bytes(32),),)) == ((bytes(32),),)
 
 
 def test_an_actor_that_starts_beside_others_may_have_what_they_give_back(monkeypatch: pytest.MonkeyPatch) -> None:
