@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -17,7 +19,9 @@ from assay.cli import sponsors
 from assay.cli.common import archive_of
 from assay.planning.measured import MARGIN, MachineReading, MachineVerdict, WindowNeed, measure
 from assay.protocol.errors import ExitCode
-from assay.protocol.types import Address
+from assay.protocol.run.layouts import zero_root
+from assay.protocol.trees.state import TrainingList
+from assay.protocol.types import Address, Digest
 from assay.settings import Settings
 from assay_ledger.store.blobs import open_store
 from tests.harness.actors.desk import Desk, open_desk
@@ -93,6 +97,8 @@ def test_a_machine_that_is_too_small_or_too_slow_is_told_why(
     archive = archive_of(run, open_store(desk.folder / "store"))
     read = measure(archive, run.chain, "solver", tmp_path / "not" / "there").reading
     assert isinstance(read, MachineReading)
+    assert min(read.witness_seconds, read.again_seconds, read.state_seconds, read.nodes_seconds) > 0
+    assert read.again_seconds > read.witness_seconds and read.whole_merge_seconds == read.merge_seconds
     slow = MachineVerdict(read, (WindowNeed("a round's work", 10.0, 10.0 * MARGIN - 0.1),))
     assert slow.reasons and "a round's work takes 10.0 s here" in slow.reasons[0]
     assert not MachineVerdict(read, (WindowNeed("a round's work", 10.0, 10.0 * MARGIN),)).reasons
@@ -100,6 +106,25 @@ def test_a_machine_that_is_too_small_or_too_slow_is_told_why(
     monkeypatch.setenv("ASSAY_MEMORY", "1KiB")
     found = desk.json(*words, ends=ExitCode.NO)
     assert any("memory" in reason for reason in found["reasons"]) and found["machine"] is None
+
+
+def test_a_slow_store_is_slow_though_parameters_are_zeros(
+    posted: tuple[Desk, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nobody asks a store for zeros: what it gives of the data counts."""
+    desk, run = posted
+    archive, waited = archive_of(run, open_store(desk.folder / "store")), [0.0]
+    zeros = zero_root(archive.specs(TrainingList.PARAMETERS))
+    archive.facts = replace(archive.facts, rounds=replace(archive.facts.rounds, parameters=zeros))
+    get = archive.objects.store.get
+
+    def slowly(digest: Digest, max_bytes: int) -> bytes:
+        waited[0] += 100.0
+        return get(digest, max_bytes)
+
+    monkeypatch.setattr(archive.objects.store, "get", slowly)
+    read = measure(archive, run.chain, "solver", tmp_path, clock=lambda: perf_counter() + waited[0]).reading
+    assert 0 < read.store_bytes_per_second < len(archive.data) / 100
 
 
 def test_an_unknown_sponsor_is_refused_unless_named(
