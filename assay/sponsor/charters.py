@@ -138,13 +138,9 @@ def pace_of(steps: int, units: int, least: int, commit: int | None = None, step_
             remedy="Give a --least of at most --units.",
         )
     slow = math.ceil(4 * steps * step_seconds)
-    return Pace(
-        units=units,
-        least=least,
-        steps=steps // units,
-        commit=max(COMMIT, slow) if commit is None else commit,
-        replay=max(HOUR, slow),
-    )
+    length = max(COMMIT, slow) if commit is None else commit
+    # Attack: a game on what a slow machine trained for all of a round, which it cannot train again in time.
+    return Pace(units=units, least=least, steps=steps // units, commit=length, replay=max(HOUR, slow, length))
 
 
 def chain_terms(kind: str, money: Currency) -> RunChain:

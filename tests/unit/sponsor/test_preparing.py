@@ -74,3 +74,4 @@ def test_slow_steps_lengthen_rounds_and_replays_unless_a_length_is_given() -> No
         900,
         4000,
     )
+    assert pace_of(25, 5, 2, 3 * HOUR).replay == 3 * HOUR, "what is trained for all of a round must be trained again"
