@@ -129,8 +129,10 @@ def read_card(store: ArtifactStore, run: Address) -> Card:
     return found[0]
 
 
-def read_corpus(store: ArtifactStore, card: Card, data_root: Digest) -> tuple[Preset, Corpus]:
-    """Preset and corpus of a run, once the text is found to give the data root that stands on chain.
+def read_corpus(
+    store: ArtifactStore, card: Card, data_root: Digest, most: int = MAX_TEXT_BYTES
+) -> tuple[Preset, Corpus]:
+    """Preset and corpus of a run, once the text, of so many bytes at most, is found to give the data root on chain.
 
     Raises UnavailableError (NoCorpus, CardWrong, and what the store raises), UserError (UnknownPreset, DataNotUtf8).
     """
@@ -144,7 +146,7 @@ def read_corpus(store: ArtifactStore, card: Card, data_root: Digest) -> tuple[Pr
             code="NoCorpus",
             remedy="Fetch the weights with `assay model pull`, and evaluate them in your own copy of the module.",
         )
-    text = decode_text(store.get(card.text, MAX_TEXT_BYTES), f"object {card.text.hex()}")
+    text = decode_text(store.get(card.text, most), f"object {card.text.hex()}")
     corpus = corpus_from_text(text)
     if root_of(corpus.train) != data_root:
         raise UnavailableError(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.program.nodes import Map, ScatterSum
+from assay.protocol.program.programfile import encode_program
 from assay.protocol.program.wellformed import violations
 from assay.protocol.trees.state import Scalar, TrainingList
 from assay.protocol.trees.tensors import TensorSpec
@@ -36,6 +37,12 @@ STORE_S: Final = 5.0
 
 MOST_HELD_OUT: Final = 1 << 28
 """Bytes of held-out examples that a solver reads for it; more are left to who asks for the loss (`model losses`)."""
+
+FILE_ROOM: Final = 2
+"""Times the bytes of the step program that are read for that of its loss."""
+
+TEXT_ROOM: Final = 5
+"""Bytes of text that are read for each token to train on: nine in ten of its characters are, of four bytes at most."""
 
 WINDOWS: Final = 16
 """Of a preset's text that are evaluated."""
@@ -140,10 +147,12 @@ class _CardLoss:
         objects, root = archive.objects, card.loss if card.validation is None else card.validation.program
         if root is None:
             raise UnavailableError("The run's card names no program of its loss.", code="NoLoss")
-        program = objects.program(root)
+        # Attack: who may write to the store gives the run a card of its own, whose loss takes days or all memory: to be
+        # computed, or to be read and made ready, a node at a time.
+        program, step = objects.program(root, FILE_ROOM * len(encode_program(archive.step))), archive.step
         chunk = chunk_of(program, archive.specs(TrainingList.PARAMETERS))
-        # Attack: who may write to the store gives the run a card of its own, whose loss takes days or all memory.
-        if violations(program) or operations(program) > operations(archive.step):
+        is_longer = len(program.nodes) > len(step.nodes) or operations(program) > operations(step)
+        if violations(program) or is_longer:
             raise UnavailableError("The loss that the run's card names takes more than a step.", code="CardWrong")
         check_memory(program)
         self._archive, self._loss = archive, CapturedLoss(program, chunk)
@@ -165,7 +174,10 @@ class _StockLoss:
         from assay.sponsor.cards import read_corpus
         from assay.training.model import build_model
 
-        preset, self._corpus = read_corpus(archive.objects.store, card, archive.charter.training.data)
+        tokens = archive.specs(TrainingList.SCALARS)[Scalar.DATA].dims[0]
+        # Attack: a card of a gigabyte of text, which is cut into tokens before it is known to be another one.
+        most = TEXT_ROOM * tokens
+        preset, self._corpus = read_corpus(archive.objects.store, card, archive.charter.training.data, most)
         self._model = build_model(preset, len(self._corpus.vocabulary))
         self._specs = archive.specs(TrainingList.PARAMETERS)
         # Attack: a card of another preset, or of a text with the run's tokens and letters that its model does not know.

@@ -99,17 +99,17 @@ class Objects:
         self._publish(f"programs/{program.root.hex()}", program.root, encode_program(program))
         return program.root
 
-    def program(self, root: Digest) -> Program:
-        """The program with this root."""
+    def program(self, root: Digest, most: int = MAX_PROGRAM_BYTES) -> Program:
+        """The program with this root. most: bytes of its file that are read."""
 
         def fits(data: bytes) -> bool:
             try:
-                return decode_program(data, MAX_PROGRAM_BYTES).root == root
+                return decode_program(data, most).root == root
             except AssayError:
                 return False
 
-        data = self._fetch(f"programs/{root.hex()}", root, MAX_PROGRAM_BYTES, fits)
-        return decode_program(data, MAX_PROGRAM_BYTES)
+        data = self._fetch(f"programs/{root.hex()}", root, most, fits)
+        return decode_program(data, most)
 
     def put_tensor(self, spec: TensorSpec, data: bytes) -> Digest:
         """Publishes one tensor's bytes; returns its root."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,9 +19,9 @@ from assay.cli.acting import TellsLosses
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
 from assay.protocol.arithmetic.scalar_builder import ScalarBuilder
 from assay.protocol.errors import UnavailableError
-from assay.protocol.program.nodes import Map
+from assay.protocol.program.nodes import Const, Map
 from assay.protocol.program.program import Program
-from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.trees.tensors import TensorSpec, tensor_root
 from assay.protocol.types import Address, Digest, DType, Round, Seat
 from assay.sponsor import work_losses
 from assay.sponsor.preparing import PreparedRounds, prepare_recipe_rounds
@@ -169,13 +170,24 @@ def widened(program: Program) -> Program:
     return replace(program, nodes=(*program.nodes[:first], node, *program.nodes[first:]))
 
 
+def lengthened(program: Program, step: Program) -> Program:
+    """The program with more nodes than the step has, each of one element: nothing to compute, long to make ready."""
+    first = len(program.nodes) - sum(program.outputs)
+    s = ScalarBuilder([])
+    node = Map(TensorSpec(DType.F32, ()), (), s.build(s.f32(1.0)).encode())
+    return replace(program, nodes=(*program.nodes[:first], *[node] * len(step.nodes), *program.nodes[first:]))
+
+
 def test_a_card_whose_loss_takes_more_than_a_step_costs_a_solver_nothing(
     prepared: PreparedRounds, tmp_path: Path
 ) -> None:
     honest = prepared.origin.loss
     assert honest is not None and operations(honest) < operations(prepared.programs[0])
     said: list[str] = []
-    for name, program in (("wide", widened(honest)), ("step", prepared.programs[0])):
+    step = prepared.programs[0]
+    long = lengthened(honest, step)
+    assert operations(long) < operations(step)
+    for name, program in (("wide", widened(honest)), ("step", step), ("long", long)):
         archive = archive_of(with_loss(prepared, program), tmp_path / name)
         with pytest.raises(UnavailableError) as refused:
             WorkLosses(archive).after(Round(0), Seat(0), first_parameters(prepared))
@@ -183,7 +195,7 @@ def test_a_card_whose_loss_takes_more_than_a_step_costs_a_solver_nothing(
         tells = TellsLosses(WorkLosses(archive), said.append)
         tells(Round(0), Seat(0), first_parameters(prepared))
         tells(Round(1), Seat(0), first_parameters(prepared))
-    assert len(said) == 2 and all("no loss can be shown of round 0" in line for line in said)
+    assert len(said) == 3 and all("no loss can be shown of round 0" in line for line in said)
 
 
 def test_a_run_without_a_card_goes_on_without_losses(prepared: PreparedRounds, tmp_path: Path) -> None:
@@ -191,6 +203,31 @@ def test_a_run_without_a_card_goes_on_without_losses(prepared: PreparedRounds, t
     archive.facts.address = Address(b"\1" * 20)  # type: ignore[misc]
     TellsLosses(WorkLosses(archive), said.append)(Round(0), Seat(0), first_parameters(prepared))
     assert len(said) == 1 and "round 0" in said[0]
+
+
+def test_no_more_is_read_for_a_loss_than_the_run_itself_has_room_for(prepared: PreparedRounds, tmp_path: Path) -> None:
+    """A card's program or text is read whole before it is known to be none of the run's."""
+    honest = prepared.origin.loss
+    assert honest is not None
+    spec = TensorSpec(DType.F32, (1 << 16,))
+    first, root = len(honest.nodes) - sum(honest.outputs), tensor_root(spec, spec.zeros())
+    nodes = (*honest.nodes[:first], Const(spec, root), *honest.nodes[first:])
+    heavy = replace(honest, nodes=nodes, consts={**honest.consts, root: spec.zeros()})
+    by_preset = tiny_rounds(SHARDS)
+    long_text = replace(by_preset, origin=replace(by_preset.origin, text=b"x" * 10 * by_preset.data.numel()))
+    for name, made in (("program", with_loss(prepared, heavy)), ("text", long_text)):
+        archive, read = archive_of(made, tmp_path / name), list[int]()
+        get = archive.objects.store.get
+
+        def noted(digest: Digest, max_bytes: int, get: Callable[..., bytes] = get, read: list[int] = read) -> bytes:
+            data = get(digest, max_bytes)
+            read.append(len(data))
+            return data
+
+        archive.objects.store.get = noted  # type: ignore[method-assign]
+        with pytest.raises(UnavailableError) as refused:
+            WorkLosses(archive).after(Round(0), Seat(0), first_parameters(made))
+        assert refused.value.code in ("ObjectMismatch", "ObjectTooLarge") and max(read) < 200_000
 
 
 def test_windows_of_a_shard_are_taken_whole() -> None:
