@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from eth_utils.address import to_checksum_address
 
-from assay.amounts import COIN, SHARES
+from assay.amounts import COIN, FEES, SHARES
 from assay.cli.common import address_named, archive_of, open_blobs, open_round_run, print_json
 from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import moved, progress
@@ -70,10 +70,11 @@ def can_join(
         reasons.insert(0, f"not created from this release's code: {names} (--allow-code {code['digest']})")
     if not the_run.currency.is_known:
         reasons.insert(0, "its token does not say its decimals, so nobody can say what amounts of it are")
+    fees = market_of(the_run.chain, settings.tip_floor)
+    reasons += dear_gas(the_run, fees)
     about = outlook_now(view, role, tickets)
     facts: dict[str, Any] = {"can_join": not reasons, "reasons": reasons, "locks": needed}
     facts |= {"locks_again": about.locks_again, "challenge": about.challenge, "advised": about.advised}
-    fees = market_of(the_run.chain, settings.tip_floor)
     facts |= {"pay": about.pay, "merge_pay": about.merge_pay, "shares": about.shares, "gas": about.gas}
     facts |= {"gas_coins": about.gas * fees.price, "fees_now": asdict(fees)}
     facts |= outlook_of_run(the_run.charter).to_document() | {"code": code}
@@ -150,6 +151,16 @@ def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: in
     if run.chain.read(lambda: int(run.chain.w3.eth.get_balance(to_checksum_address(who)))) == 0:
         reasons.append("it has no coins to pay for gas")
     return reasons
+
+
+def dear_gas(run: Run, fees: Market) -> list[str]:
+    """Why nobody should join while gas costs what it does; empty where it costs no more than the charter's cap."""
+    cap = run.charter.chain.fee_cap
+    if fees.base <= cap:
+        return []
+    # Attack: a cap below every fee, at which no reply of a game is paid for and whatever can wait does.
+    now, most = FEES.about(fees.base, 9), FEES.about(cap, 9)
+    return [f"gas costs {now} gwei now, above the run's cap of {most}, up to which games pay for it"]
 
 
 def start_faults(run: Run, store: BlobStore) -> list[str]:

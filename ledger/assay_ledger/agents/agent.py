@@ -85,6 +85,8 @@ class Agent(GameActor[RunView, Choice]):
         keeps = None if index_url is None else KeepsEvents(index_url, "0x" + self.me.hex())
         told = [Once(partial(tell, listener)) for listener in listeners]
         self._index = RunIndex(run, told, keeps=keeps, told_from=told_from)
+        self._cheap_at: int | None = None
+        """The newest chain time at which a base fee at the cap or below was seen; else the first one."""
         clocks, delay = run.charter.clocks, run.charter.chain.inclusion_delay
         self._clocks = Clocks(clocks.budget, clocks.replay + delay, clocks.move + delay)
 
@@ -92,7 +94,10 @@ class Agent(GameActor[RunView, Choice]):
 
     def see(self) -> RunView:
         """See ActorLoop."""
-        return RunView(self.target.charter, self.target.facts, self.me, self._index.sync())
+        view = RunView(self.target.charter, self.target.facts, self.me, self._index.sync())
+        if self._cheap_at is None or not self._is_expensive(view):
+            self._cheap_at = view.now
+        return view
 
     @property
     def state(self) -> RunState:
@@ -125,7 +130,8 @@ class Agent(GameActor[RunView, Choice]):
 
     def highest_base_fee(self, action: Choice, base_fee: int) -> int | None:
         """See ActorLoop."""
-        return highest_base_fee(action, base_fee, self.target.charter.chain.fee_cap)
+        dear_for = 0 if self._cheap_at is None else self._seen.timestamp - self._cheap_at
+        return highest_base_fee(action, base_fee, self.target.charter.chain.fee_cap, dear_for)
 
     @property
     def disputes(self) -> Run:

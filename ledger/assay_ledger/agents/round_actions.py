@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from assay.protocol.rounds.ids import Node
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Digest, Round
 from assay_ledger.agents.game_actions import Challenge, CommitChallenge, Defer, EndOverdue, Play, RevealChallenge
+
+DEAR_S: Final = 24 * 60 * 60
+"""Chain seconds for which what has no clock waits for a fee below the cap: a spike is over by then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +123,15 @@ Choice = RoundAction | GameAction
 """What an actor can choose; each role adds actions of its own."""
 
 
-def highest_base_fee(action: Choice, base_fee: int, cap: int) -> int | None:
+def highest_base_fee(action: Choice, base_fee: int, cap: int, dear_for_s: int = 0) -> int | None:
     """The highest base fee at which an action is worth sending, in wei per gas; None for any.
 
-    What has no clock waits below the cap. A move that was chosen below the cap is not sent above it: the side to move
-    then waits or defers first, and chooses to move at any fee when its clock demands it (`game.clock.timing`).
+    What has no clock waits below the cap, for a day at most of the seconds `dear_for_s` for which every fee was above
+    it. A move that was chosen below the cap is not sent above it: the side to move then waits or defers first, and
+    chooses to move at any fee when its clock demands it (`game.clock.timing`).
     """
-    waits = isinstance(action, EndOverdue) or (isinstance(action, RoundAction) and not action.has_clock)
+    # Attack: a charter's cap that is below every fee, so that nobody settles work before the run is wound down, which
+    # makes it void and gives its pay back to the sponsor.
+    has_none = isinstance(action, EndOverdue) or (isinstance(action, RoundAction) and not action.has_clock)
+    waits = has_none and dear_for_s <= DEAR_S
     return cap if waits or (isinstance(action, Play) and base_fee <= cap) else None

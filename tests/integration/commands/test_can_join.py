@@ -17,12 +17,14 @@ from eth_utils.address import to_checksum_address
 
 from assay.cli import sponsors
 from assay.cli.common import archive_of
+from assay.cli.joining import dear_gas
 from assay.planning.measured import MARGIN, MachineReading, MachineVerdict, WindowNeed, measure
 from assay.protocol.errors import ExitCode
 from assay.protocol.run.layouts import zero_root
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Address, Digest
 from assay.settings import Settings
+from assay_ledger.chain.fees import Market
 from assay_ledger.store.blobs import open_store
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.whole_run import new_whole_run
@@ -106,6 +108,15 @@ def test_a_machine_that_is_too_small_or_too_slow_is_told_why(
     monkeypatch.setenv("ASSAY_MEMORY", "1KiB")
     found = desk.json(*words, ends=ExitCode.NO)
     assert any("memory" in reason for reason in found["reasons"]) and found["machine"] is None
+
+
+def test_gas_above_the_runs_cap_is_a_reason_to_stay_away(posted: tuple[Desk, Any]) -> None:
+    _, run = posted
+    cap = run.charter.chain.fee_cap
+    assert not dear_gas(run, Market(cap, 0))
+    assert dear_gas(run, Market(cap + 1, 0)) == [
+        "gas costs 1,000.000000001 gwei now, above the run's cap of 1,000.000000000, up to which games pay for it"
+    ]
 
 
 def test_a_slow_store_is_slow_though_parameters_are_zeros(

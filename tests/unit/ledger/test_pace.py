@@ -7,7 +7,7 @@ import pytest
 from assay.protocol.types import Round, Seat
 from assay_ledger.agents.game_actions import Defer, EndOverdue, Play
 from assay_ledger.agents.money_actions import SettleSeat
-from assay_ledger.agents.round_actions import CloseEpoch, highest_base_fee
+from assay_ledger.agents.round_actions import DEAR_S, CloseEpoch, highest_base_fee
 from assay_ledger.chain.fees import TIP_FLOOR, Market, Offer, affordable, first_offer, raised, tip_of
 from assay_ledger.chain.pace import LEAST_S, MOST_S, SEEN, SILENT_SHARE, PollPace
 
@@ -112,6 +112,10 @@ def test_what_has_no_clock_waits_below_the_cap_and_what_has_one_pays_any_fee() -
         assert highest_base_fee(EndOverdue(1), fee, cap) == cap
         assert highest_base_fee(CloseEpoch(1, 0), fee, cap) is None
         assert highest_base_fee(Defer(1, 0), fee, cap) is None
+    # A fee that stays above the cap for longer is no spike: a sponsor's cap may be below every fee.
+    for waits in (SettleSeat(Round(0), Seat(0), 1), EndOverdue(1)):
+        assert highest_base_fee(waits, cap + 1, cap, DEAR_S) == cap
+        assert highest_base_fee(waits, cap + 1, cap, DEAR_S + 1) is None
     # A move chosen below the cap goes back to its strategy when the fee has passed it.
     assert highest_base_fee(Play(1, 0), cap, cap) == cap
     assert highest_base_fee(Play(1, 0), cap + 1, cap) is None
