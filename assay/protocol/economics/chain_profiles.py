@@ -49,3 +49,6 @@ CHAINS: Final = {
     "local": ChainKind(0, 60, 660, 1000 * GWEI, 0),
 }
 """By name; what L2s keep out and undo follows from L1."""
+
+MILDEST: Final = "l1"
+"""The public chain that keeps out, undoes and censors for the shortest time: no other may be said to be milder."""

@@ -9,7 +9,8 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import typer
@@ -17,8 +18,9 @@ from eth_utils.address import to_checksum_address
 
 from assay.cli import sponsors
 from assay.cli.common import archive_of
-from assay.cli.joining import dear_gas
+from assay.cli.joining import chain_faults, dear_gas
 from assay.planning.measured import MARGIN, MachineReading, MachineVerdict, WindowNeed, measure
+from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.errors import ExitCode
 from assay.protocol.run.layouts import zero_root
 from assay.protocol.trees.state import TrainingList
@@ -108,6 +110,19 @@ def test_a_machine_that_is_too_small_or_too_slow_is_told_why(
     monkeypatch.setenv("ASSAY_MEMORY", "1KiB")
     found = desk.json(*words, ends=ExitCode.NO)
     assert any("memory" in reason for reason in found["reasons"]) and found["machine"] is None
+
+
+def test_terms_of_a_local_chain_are_believed_of_no_other(
+    posted: tuple[Desk, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, run = posted
+    assert run.charter.chain.inclusion_delay == CHAINS["local"].inclusion_delay and not chain_faults(run)
+    monkeypatch.setattr("assay.node.local.is_local", lambda _: False)
+    told = chain_faults(run)
+    assert [seconds in line for seconds, line in zip(("780 s", "600 s", "86400 s"), told, strict=True)] == [True] * 3
+    for name, kind in CHAINS.items():
+        said = SimpleNamespace(chain=run.chain, charter=SimpleNamespace(chain=kind))
+        assert bool(chain_faults(cast(Any, said))) is (name == "local")
 
 
 def test_gas_above_the_runs_cap_is_a_reason_to_stay_away(posted: tuple[Desk, Any]) -> None:
