@@ -10,6 +10,7 @@ from assay.protocol.errors import UnavailableError, UserError
 from assay.protocol.types import Address, Wei
 from assay_ledger.bindings.token import TokenContract
 from assay_ledger.chain.client import Chain
+from assay_ledger.chain.node import CHAIN_ID
 from assay_ledger.contract import Call
 
 CLIENT: Final = "anvil"
@@ -29,6 +30,10 @@ def check_local(chain: Chain) -> None:
     version = str(chain.rpc("web3_clientVersion"))
     if not version.startswith(CLIENT):
         raise NotALocalChain(f"The chain at {chain.place} is {version.split('/')[0]}, no local chain.")
+    # Attack: a node of a public chain that says what a local one does, so that nobody is asked about a run's sponsor.
+    # What is signed for the number of a local chain is worth nothing elsewhere, so about that it cannot lie.
+    if chain.chain_id != CHAIN_ID:
+        raise NotALocalChain(f"The chain at {chain.place} has the number {chain.chain_id}, a local one {CHAIN_ID}.")
 
 
 def is_local(chain: Chain) -> bool:

@@ -150,6 +150,14 @@ def test_a_chain_that_is_not_local_gives_neither_coins_nor_time(desk: Desk, monk
         check_local(desk.stage.chain)
 
 
+def test_a_node_of_another_chain_that_calls_itself_local_is_none(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sponsor suggests a node: what it says of itself must not keep a joiner from being asked about the sponsor."""
+    monkeypatch.setattr(desk.stage.chain, "chain_id", 1)
+    assert not is_local(desk.stage.chain)
+    with pytest.raises(NotALocalChain, match="number 1"):
+        check_local(desk.stage.chain)
+
+
 @pytest.mark.parametrize(
     ("text", "seconds"), [("1", 1), ("90s", 90), ("15min", 900), ("2h", 7200), ("3 d", 259_200), ("4w", 2_419_200)]
 )
