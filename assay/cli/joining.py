@@ -76,6 +76,7 @@ def can_join(
     about = outlook_now(view, role, tickets)
     facts: dict[str, Any] = {"can_join": not reasons, "reasons": reasons, "locks": needed}
     facts |= {"locks_again": about.locks_again, "challenge": about.challenge, "advised": about.advised}
+    facts["leaving_seconds"] = about.leaving_seconds
     facts |= {"pay": about.pay, "merge_pay": about.merge_pay, "shares": about.shares, "gas": about.gas}
     facts |= {"gas_coins": about.gas * fees.price, "fees_now": asdict(fees)}
     facts |= outlook_of_run(the_run.charter).to_document() | {"code": code}
@@ -122,7 +123,7 @@ def outlook_lines(run: Run, view: RunView, role: str, tickets: int, fees: Market
         f"{COIN.about(about.gas * fees.price, 6)} coins at the fees of now.",
         f"{charter.rounds} rounds, each of at most {duration(whole.round_at_most_seconds)} of chain time, and shorter "
         f"where all are done sooner; tickets count after {duration(whole.before_seconds)}, "
-        f"leaving takes {duration(whole.exit_seconds)}.",
+        f"leaving takes {duration(about.leaving_seconds)}, the last {duration(whole.exit_seconds)} in the vault.",
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from assay.planning.burdens import gas_of
 from assay.protocol.economics.limits import PPM
+from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE
 from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.rounds.run_terms import round_terms
 from assay.protocol.run.run_charter import RunCharter
@@ -33,6 +34,9 @@ class RoleOutlook:
     shares: int
     gas: int
     """Of a round's calls, or of an epoch's with one finding and no merge."""
+    leaving_seconds: int
+    """From asking to leave until what was locked is paid out, where nothing is disputed: what was done is settled, or a
+    ticket has served to its end, and then the exit."""
 
     @property
     def advised(self) -> int:
@@ -91,9 +95,19 @@ def outlook_of_role(charter: RunCharter, *, tickets: int = 0, price_ppm: int = P
     challenge = e.challenge_bond + e.challenge_deposit
     if tickets:
         gas = tickets * (gas_of("attest") + gas_of("open a secret") + gas_of("settle a finding"))
-        return RoleOutlook(locks, 0, challenge, e.wage, 0 if charter.by_seats else e.merge_pay, e.shares_per_duty, gas)
+        merge_pay = 0 if charter.by_seats else e.merge_pay
+        leaving = charter.timing.seasoning + charter.timing.exit
+        return RoleOutlook(locks, 0, challenge, e.wage, merge_pay, e.shares_per_duty, gas, leaving)
     gas = gas_of("commit", "settle")
     if charter.by_seats:
         gas += gas_of("hold", "seal", "open", "settle an opening")
     pay, merge_pay = charter.price * price_ppm // PPM if e.pays else 0, e.merge_pay if charter.by_seats else 0
-    return RoleOutlook(locks, locks, challenge, pay, merge_pay, e.shares_per_unit * t.max_units, gas)
+    leaving = _settled_after(charter) + charter.timing.exit
+    return RoleOutlook(locks, locks, challenge, pay, merge_pay, e.shares_per_unit * t.max_units, gas, leaving)
+
+
+def _settled_after(charter: RunCharter) -> int:
+    """From a commitment until its audits are over and its base is final, if nobody is late."""
+    t = charter.timing
+    base = t.beacon_delay + t.hold + t.group_merge + t.merge + t.challenge
+    return charter.chain.inclusion_delay + max(EPOCHS_TO_SETTLE * (t.epoch + t.seed_delay), base)

@@ -137,6 +137,8 @@ def test_who_asks_whether_it_can_join_is_told_every_reason(posted: tuple[Desk, A
         assert not found["can_join"] and found["locks"] == needed
         games = charter.economics.challenge_bond + charter.economics.challenge_deposit
         assert found["advised"] == needed + found["locks_again"] + games
+        exit_, seasoning = charter.timing.exit, charter.timing.seasoning
+        assert found["leaving_seconds"] - exit_ >= (4 * charter.timing.epoch if role == "solver" else seasoning)
         assert found["exit_seconds"] == charter.timing.exit and found["round_at_most_seconds"] > charter.timing.commit
         assert ["stake" in reason or "gas" in reason for reason in found["reasons"]] == [True, True]
     assert desk.refused(*words, "--role", "miner").code == "UnknownRole"
