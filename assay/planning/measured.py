@@ -219,6 +219,9 @@ def _needs(archive: Archive, role: str, read: MachineReading, size: int, sent: i
     # Attack: clocks by which who computes all of a claim again, as a game asks, is late whatever it does.
     yield WindowNeed("the first answer of a game", steps * read.state_seconds + calls, charter.clocks.replay)
     yield WindowNeed("another answer of a game", read.nodes_seconds + calls, charter.clocks.replay)
+    # Who challenges runs the step once more for the values of the node that was opened, and has no extension for that.
+    selecting = charter.clocks.move + charter.clocks.budget
+    yield WindowNeed("a first selection in a game", read.nodes_seconds + calls, selecting)
 
 
 def _programs(archive: Archive) -> list[Program]:

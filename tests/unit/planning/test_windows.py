@@ -21,7 +21,7 @@ READ = MachineReading(
     update_seconds=0.0, merge_seconds=7.0, whole_merge_seconds=11.0, memory_needed=0, memory_free=0, disk_needed=0,
     disk_free=0, store_bytes_per_second=LINK, node_seconds=0.0, took_seconds=0.0,
 )  # fmt: skip
-IN_GAMES = {"the first answer of a game", "another answer of a game"}
+IN_GAMES = {"the first answer of a game", "another answer of a game", "a first selection in a game"}
 
 
 def needs(role: str, dtype: DType = DType.F32, charter: RunCharter = WIDE) -> dict[str, WindowNeed]:
@@ -69,7 +69,16 @@ def test_what_a_chain_may_keep_out_is_no_time_to_train_in() -> None:
 def test_whoever_claims_must_be_able_to_answer_a_game_about_it(role: str) -> None:
     """A sponsor's clocks of a minute convict by silence whoever computes a claim again as fast as it can."""
     short = replace(RUN, clocks=replace(RUN.clocks, replay=60))
-    first, another = (needs(role, charter=short)[what] for what in sorted(IN_GAMES, reverse=True))
+    found = needs(role, charter=short)
+    first, another = found["the first answer of a game"], found["another answer of a game"]
     assert first.seconds == pytest.approx(5.0 * RUN.training.max_units * RUN.training.steps_per_unit)
     assert another.seconds == 60.0 and first.window == another.window == 60
     assert not first.fits and not another.fits
+
+
+@pytest.mark.parametrize("role", ["solver", "verifier"])
+def test_whoever_challenges_must_be_able_to_select_in_time(role: str) -> None:
+    """No extension is for running a step again there: a sponsor's puppet whose lie is found wins by the clock."""
+    selection = needs(role, charter=replace(RUN, clocks=replace(RUN.clocks, budget=600, move=60)))
+    found = selection["a first selection in a game"]
+    assert found.seconds == 60.0 and found.window == 660
