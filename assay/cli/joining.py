@@ -179,11 +179,14 @@ def chain_faults(run: Run) -> list[str]:
         ("nothing is kept out for longer than", said.inclusion_delay, least.inclusion_delay),
         ("a game survives a censor of", said.least_budget, least.least_budget),
     )
-    return [
+    found = [
         f"its charter says that {what} {seconds} s on its chain; on any public one it takes {wanted} s at least"
         for what, seconds, wanted in promised
         if seconds < wanted
     ]
+    # Attack: bonds of a wei, by which false challenges of true work cost their maker nothing but gas, and the answers
+    # theirs, for nothing, until one is missed.
+    return found if said.gas_price else [*found, "its charter pays nothing for the gas of a game's answers"]
 
 
 def start_faults(run: Run, store: BlobStore) -> list[str]:

@@ -24,7 +24,7 @@ from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.errors import ExitCode
 from assay.protocol.run.layouts import zero_root
 from assay.protocol.trees.state import TrainingList
-from assay.protocol.types import Address, Digest
+from assay.protocol.types import Address, Digest, Wei
 from assay.settings import Settings
 from assay_ledger.chain.fees import Market
 from assay_ledger.store.blobs import open_store
@@ -121,8 +121,11 @@ def test_terms_of_a_local_chain_are_believed_of_no_other(
     told = chain_faults(run)
     assert [seconds in line for seconds, line in zip(("780 s", "600 s", "86400 s"), told, strict=True)] == [True] * 3
     for name, kind in CHAINS.items():
-        said = SimpleNamespace(chain=run.chain, charter=SimpleNamespace(chain=kind))
-        assert bool(chain_faults(cast(Any, said))) is (name == "local")
+        for price in (0, 1):
+            said = SimpleNamespace(chain=run.chain, charter=SimpleNamespace(chain=kind.chain(Wei(price), Wei(0))))
+            found = chain_faults(cast(Any, said))
+            assert len(found) == 3 * (name == "local") + (not price)
+            assert price or "pays nothing" in found[-1]
 
 
 def test_gas_above_the_runs_cap_is_a_reason_to_stay_away(posted: tuple[Desk, Any]) -> None:
