@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from assay.cli.actor_folders import actor_folder
 from assay.cli.common import (
-    actors_dir,
     check_run_code,
     open_blobs,
     open_chain,
@@ -272,7 +272,7 @@ def _act(
         leaving.refuse_beside_another(store, run.address, keys.address)
     else:
         check_sponsor(run, settings)
-    folder = settings.data_dir or default_data_dir(role, keys.name)
+    folder = actor_folder(settings, role, keys.name, run.address)
     talk.print(f"{role} {keys.account.address} in run 0x{run.address.hex()}; journal in {folder}")
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -311,7 +311,3 @@ def _act(
         print_json(left)
     if is_interrupted:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
-
-
-def default_data_dir(role: str, name: str) -> Path:
-    return actors_dir() / f"{role}-{name}"

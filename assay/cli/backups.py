@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import platformdirs
-
+from assay.cli.actor_folders import usual_folders
 from assay.cli.noted_settings import FILE, as_file, noted_settings, of_one_run, said_in
 from assay.protocol.errors import ConfigError
 from assay.settings import config_path, resolve
@@ -27,9 +26,6 @@ from assay_ledger.new_file import write_new
 KEPT: Final = ("journal.jsonl", "outbox.jsonl", "form", FILE)
 """Of an actor's folder: what no chain, store or computation gives back, which form it has, and what its actor was
 started with."""
-
-ROLES: Final = ("solver", "verifier", "whistleblower")
-"""As the usual folders are named, each with its key."""
 
 
 class BackupExists(ConfigError):
@@ -56,15 +52,9 @@ class ActorFoldersAlike(ConfigError):
     remedy = "Rename one of them, and name it so where its actor is started."
 
 
-def actors_dir() -> Path:
-    """Where folders of actors lie unless told otherwise."""
-    return platformdirs.user_data_path("assay") / "actors"
-
-
 def folders_of(name: str) -> list[Path]:
     """The folders that actors with a key of this name have made in the usual place."""
-    folders = (actors_dir() / f"{role}-{name}" for role in ROLES)
-    return [folder for folder in folders if (folder / KEPT[0]).is_file()]
+    return [folder for folder in usual_folders(name) if (folder / KEPT[0]).is_file()]
 
 
 def write_backup(

@@ -211,9 +211,9 @@ def _contracts() -> str:
 
 
 def _disk() -> str:
-    from assay.cli.actors import default_data_dir
+    from assay.cli.actor_folders import actors_dir
 
-    folder = default_data_dir("any", "any")
+    folder = actors_dir()
     while not folder.exists():
         folder = folder.parent
     free = shutil.disk_usage(folder).free

@@ -116,11 +116,6 @@ def run_at(chain: Chain, where: Address, folder: Path | None = None) -> Run:
     return Run(chain, where, begins=partial(first_block, folder or platformdirs.user_data_path("assay")))
 
 
-def actors_dir() -> Path:
-    """Where actors have their folders, if they are given none."""
-    return platformdirs.user_data_path("assay") / "actors"
-
-
 def archive_of(run: Run, store: BlobStore) -> Archive:
     """What was published of a run, as its store has it."""
     from assay_ledger.index.publications import Publications

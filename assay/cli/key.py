@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from assay.cli import backups, completion
+from assay.cli import actor_folders, backups, completion
 from assay.cli.noted_settings import FILE, noted_settings
 from assay.cli.options import JsonOption
 from assay.cli.password import PasswordFile, read_password
@@ -267,7 +267,7 @@ def restore(
     """Put back what a backup holds; nothing that is there is overwritten."""
     password = read_password(password_file, what=str(file))
     held = backups.open_backup(file, password)
-    info, folders = backups.restore(held, password, keys_dir, actors_dir or backups.actors_dir(), name)
+    info, folders = backups.restore(held, password, keys_dir, actors_dir or actor_folders.actors_dir(), name)
     config = backups.restore_settings(held.settings)
     started = {folder: noted for folder in folders if (noted := noted_settings(folder))}
     if as_json:

@@ -66,7 +66,7 @@ def relay(
     answer's statement is checked. Without --model, the text of an answer and the tokens of a text that is asked with
     are the gateway's word. Never signs for more than --most in all.
     """
-    from assay.cli.common import actors_dir
+    from assay.cli.actor_folders import actors_dir
     from assay.cli.showing import showing
     from assay.inference.relay.app import make_relay
     from assay.inference.relay.paying import PaidAnswers

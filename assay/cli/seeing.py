@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from assay.cli.common import actors_dir
+from assay.cli.actor_folders import actors_dir
 from assay.cli.progress import progress
 from assay.settings import Settings
 

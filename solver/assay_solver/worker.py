@@ -45,7 +45,7 @@ UNSETTLED_KEPT: Final = strategy.RECENT
 
 
 class Worker(Agent):
-    """A solver that trains and commits. Raises JournalInUse."""
+    """A solver that trains and commits. Raises JournalInUse, FolderOfAnotherRun."""
 
     role = "solver"
 

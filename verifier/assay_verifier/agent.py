@@ -76,7 +76,7 @@ class PublishBase(RoundAction):
 class ReplayingAgent(Agent):
     """An owner of tickets that answers their calls. `tickets` is how many it wants; 0 leaves that to a command.
 
-    Raises JournalInUse, UnavailableError.
+    Raises JournalInUse, FolderOfAnotherRun, UnavailableError.
     """
 
     role = "verifier"

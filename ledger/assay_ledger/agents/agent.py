@@ -53,7 +53,7 @@ IN_A_GAME: Final = (Play, Defer, EndOverdue, Challenge, CommitChallenge, RevealC
 
 
 class Agent(GameActor[RunView, Choice]):
-    """One actor of one run; see ActorLoop. Raises JournalInUse, UnavailableError."""
+    """One actor of one run; see ActorLoop. Raises JournalInUse, FolderOfAnotherRun, UnavailableError."""
 
     def __init__(
         self,
@@ -74,6 +74,7 @@ class Agent(GameActor[RunView, Choice]):
         of blocks before `told_from` they need none. `relays`: see source_of. `index_url`: the database that keeps
         events, without which each start reads them from the chain."""
         self.journal = Journal(data_dir)  # first: one process at a time works in this folder
+        self.journal.keep_to(run.address)
         super().__init__(
             *(run.chain, run.address, run.charter.chain.fee_cap, keys, store, data_dir, compute),
             clock=clock,

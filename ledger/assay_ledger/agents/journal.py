@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from assay.protocol.errors import ConfigError, InvariantError, UnavailableError
+from assay.protocol.types import Address
 from assay_ledger.agents.folder_form import FolderNewer, check_form
 from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.store.folder import sync_folder
@@ -28,6 +29,9 @@ from assay_ledger.store.folder import sync_folder
 FILE: Final = "journal.jsonl"
 MAX_LINE_BYTES: Final = 1 << 20
 SUM: Final = "sum"
+RUN: Final = "run"
+"""The kind of the entry that says whose rounds all others are about."""
+
 _LOG = logging.getLogger("assay.journal")
 _OBJECT: Final = re.compile(rb"\{[^{}]*\}")
 """An entry wherever it stands: where a line's end is damaged, two stand in one line."""
@@ -39,6 +43,12 @@ class JournalInUse(ConfigError):
     """Another process works in this data folder."""
 
     remedy = "Stop the other process, or give each actor a --data-dir of its own."
+
+
+class FolderOfAnotherRun(ConfigError):
+    """What a data folder holds is about another run."""
+
+    remedy = "Name a --data-dir of its own for each run; a new one will do."
 
 
 class DiskRefuses(UnavailableError):
@@ -73,6 +83,19 @@ class Journal:
         self._unwritten: list[bytes] = []
         self._entries = self._load()
         sync_folder(folder)
+
+    def keep_to(self, run: Address) -> None:
+        """Notes whose rounds the entries are about, where nothing says so. Raises FolderOfAnotherRun, and is closed.
+
+        Attack on oneself: two runs start from one model, by other data or another rate. The work of the first is a lie
+        in the second, and what was replayed in the first says nothing of the second.
+        """
+        noted = next((str(entry[RUN]) for entry in self.entries(RUN)), None)
+        if noted is None:
+            self.note(RUN, run=run)
+        elif noted != run.hex():
+            self.close()
+            raise FolderOfAnotherRun(f"{self.path} is about the run 0x{noted}, not 0x{run.hex()}.")
 
     def append(self, kind: str, **values: Any) -> None:
         """Writes an entry and returns once it is on disk. Bytes are kept as hex digits. Raises DiskRefuses."""
@@ -146,6 +169,16 @@ class Journal:
             _LOG.warning("%s is damaged in line %s: what stood there is computed again.", self.path, numbers)
         self.damaged = tuple(damaged)
         return [{name: value for name, value in entry.items() if name != SUM} for entry in entries]
+
+
+def run_of(folder: Path) -> Address | None:
+    """The run that a folder's journal is about, whoever works there; None where it does not say."""
+    try:
+        with (folder / FILE).open("rb") as file:
+            found = (_parse(line.rstrip(b"\n")) for line in file)
+            return next((Address(bytes.fromhex(entry[RUN])) for entry in found if entry and entry["kind"] == RUN), None)
+    except OSError:
+        return None
 
 
 def _line(kind: str, values: dict[str, Any]) -> tuple[Entry, bytes]:
