@@ -103,7 +103,23 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
 
 
 def _fill_up(run: Run, keys: ActorKeys, amount: str, wanted: Wei, has: VaultStake) -> VaultStake:
-    """Deposits what is missing of what was typed, `amount`; what there is then. Raises FundsError (TokensShort)."""
+    """Deposits what is missing of what was typed, `amount`; what there is then. Who has something at stake goes on,
+    whatever becomes of it.
+
+    Raises FundsError (TokensShort, GasShort), RejectedError, UnavailableError where it has nothing at stake yet.
+    """
+    try:
+        return _filled_up(run, keys, amount, wanted, has)
+    except AssayError as error:
+        # Attack: a token that is paused, coins that ran out, or a deposit behind a transaction that is stuck keep an
+        # actor from its game, which is lost meanwhile.
+        if not has.total:
+            raise
+        talk.print(f"deposits nothing and goes on with what is there: {error.message}", markup=False)
+        return has
+
+
+def _filled_up(run: Run, keys: ActorKeys, amount: str, wanted: Wei, has: VaultStake) -> VaultStake:
     missing, money = max(0, wanted - has.total), run.currency
     held = run.chain.ask(run.token.balance_of(keys.address)) if missing else 0
     if has.total and 0 < missing <= held:
@@ -119,16 +135,12 @@ def _fill_up(run: Run, keys: ActorKeys, amount: str, wanted: Wei, has: VaultStak
         talk.print(f"deposits nothing: {money.show(has.total)} of {amount} tokens are in the run's vault already")
         return has
     if held < missing:
-        error = FundsError(
+        raise FundsError(
             f"{keys.account.address} holds {money.show(held)} tokens; {money.show(missing)} are missing from the "
             f"{amount} that the vault shall hold.",
             code="TokensShort",
             remedy="Deposit less, or get tokens first (`assay node fund` on a local chain).",
         )
-        if not has.total:
-            raise error
-        talk.print(f"deposits nothing and goes on with what is there: {error.message}")
-        return has
     talk.print(f"deposits {money.both(missing)} into the run's vault")
     deposit(run.chain, keys.account, run, Wei(missing))
     return replace(has, free=run.chain.ask(run.vault.free(keys.address)))

@@ -48,6 +48,32 @@ def test_who_lost_a_part_of_its_stake_starts_again_by_the_same_command(
         acting.bring(made.run, ActorKeys("new", made.stage.sponsor), tmp_path / "new", f"{1 << 120}wei", seats=1)
 
 
+@pytest.mark.parametrize("fails", ["the token", "the coins for gas"])
+def test_a_deposit_that_fails_keeps_nobody_from_what_is_at_stake(
+    made: WholeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str], fails: str
+) -> None:
+    """Attack: who may pause a token, or a day of dear gas, has every actor that its service starts again end before it
+    looks at its games."""
+    keys = made.players["ada"].agent.keys
+    token, who = "0x" + made.run.token.address.hex(), keys.account.address
+    made.chain.send(keys.account, made.run.token.mint(keys.address, Wei(1)))
+    wanted = f"{made.players['ada'].brought + 1}wei"
+    code = made.chain.rpc("eth_getCode", token, "latest")
+    if fails == "the token":
+        made.chain.rpc("anvil_setCode", token, "0x5f5ffd")  # it reverts, whatever it is asked
+    else:
+        made.chain.rpc("anvil_setBalance", who, hex(1))
+    try:
+        capsys.readouterr()
+        acting.bring(made.run, keys, tmp_path / "ada", wanted, seats=1)
+    finally:
+        made.chain.rpc("anvil_setCode", token, code)
+    assert "deposits nothing and goes on with what is there" in capsys.readouterr().err
+    made.chain.rpc("anvil_setBalance", who, hex(10**18))
+    acting.bring(made.run, keys, tmp_path / "ada", wanted, seats=1)
+    assert stake_in_vault(made.run, keys.address).total == made.players["ada"].brought + 1
+
+
 def test_a_node_without_old_events_makes_nobody_bring_its_stake_twice(
     made: WholeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
