@@ -169,7 +169,7 @@ def import_(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Keystore version 3, or a file with the 64 hex digits of an account's secret.",
+            help="Keystore version 3, a file with the 64 hex digits of an account's secret, or what `export` wrote.",
         ),
     ],
     keys_dir: KeysDir,
@@ -189,12 +189,13 @@ def export(
     keys_dir: KeysDir,
     as_json: JsonOption = False,
 ) -> None:
-    """Copy a key's encrypted file to a backup; the password is not needed and not included."""
-    file = keystore.export_key(keystore.find_key(keys_dir, key), target)
+    """Copy a key's encrypted files to a backup; the password is not needed and not included."""
+    files = keystore.export_key(keystore.find_key(keys_dir, key), target)
     if as_json:
-        typer.echo(json.dumps({"files": [str(file)]}))
+        typer.echo(json.dumps({"files": [str(file) for file in files]}))
     else:
-        typer.echo(str(file))
+        for file in files:
+            typer.echo(str(file))
         _talk(f"Now test it: assay key test-recovery {key} --backup {target}")
 
 

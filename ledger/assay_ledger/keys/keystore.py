@@ -227,7 +227,7 @@ def load_keys(path: Path, password: str, remote_signer: Callable[[str], Transact
 
 
 def import_key(keys_dir: Path, name: str, source: Path, password: str, *, kdf: Kdf = SCRYPT) -> KeyInfo:
-    """Take in a keystore file made elsewhere, or a file with 64 hex digits of a secp256k1 secret.
+    """Take in a keystore file made elsewhere, a file with 64 hex digits of a secp256k1 secret, or an exported folder.
 
     The file must open with `password`; a keystore is kept as it is, a bare secret is encrypted.
 
@@ -235,6 +235,8 @@ def import_key(keys_dir: Path, name: str, source: Path, password: str, *, kdf: K
     """
     _check_name(name)
     _check_password(password)
+    if source.is_dir():
+        return restore_key(keys_dir, name, read_files(source), password)
     data = _read_bytes(source)
     if _RAW_SECRET.fullmatch(data.strip()):
         secret = bytes.fromhex(data.strip()[-64:].decode())
@@ -270,22 +272,32 @@ def restore_key(keys_dir: Path, name: str, files: Mapping[str, bytes], password:
     return describe_key(keys_dir / name)
 
 
-def export_key(path: Path, target: Path) -> Path:
-    """Copy a key's encrypted file into a folder (made if need be): a backup.
+def export_key(path: Path, target: Path) -> tuple[Path, ...]:
+    """Copy a key's encrypted file into a folder (made if need be), and what makes it another account's: a backup.
 
-    Raises KeyMissing, KeyExists, KeyUnwritable.
+    Raises KeyMissing, KeyExists, KeyUnwritable; then nothing was written.
     """
     source = _file(path)
-    document, copy = _read_document(source), target / source.name
-    if copy.exists():
-        raise KeyExists(f"{copy} exists already.")
+    documents = {source.name: _read_document(source)}
+    if remote_account(path) is not None:
+        documents[ACCOUNT_FILE] = _read_document(path / ACCOUNT_FILE)
+    copies = [target / name for name in documents]
+    if there := next((copy for copy in copies if copy.exists()), None):
+        raise KeyExists(f"{there} exists already.")
+    written: list[Path] = []
     with _written_to(target):
         try:
             target.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_new(copy, _encoded(document))
-        except FileExistsError as error:
-            raise KeyExists(f"{error.filename2 or error.filename} exists already.") from None
-    return copy
+            for copy, document in zip(copies, documents.values(), strict=True):
+                write_new(copy, _encoded(document))
+                written.append(copy)
+        except OSError as error:
+            for copy in written:
+                copy.unlink()
+            if isinstance(error, FileExistsError):
+                raise KeyExists(f"{error.filename2 or error.filename} exists already.") from None
+            raise
+    return tuple(written)
 
 
 def check_recovery(backup: Path, password: str, expected: KeyInfo | None = None) -> KeyInfo:

@@ -170,7 +170,7 @@ def stick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_stick_without_links_takes_a_key_and_replaces_nothing(key: KeyInfo, stick: Path) -> None:
-    written = export_key(key.path, stick)
+    (written,) = export_key(key.path, stick)
     assert check_recovery(stick, "pass word", expected=key).address == key.address
     assert [entry.name for entry in stick.iterdir()] == ["evm.json"] and stat.S_IMODE(written.stat().st_mode) == 0o600
     written.unlink()
@@ -223,7 +223,7 @@ def test_the_list_is_sorted_and_passes_over_what_is_no_key(keys_dir: Path, key: 
 
 def test_a_backup_restores_under_another_name(keys_dir: Path, key: KeyInfo, tmp_path: Path) -> None:
     backup = tmp_path / "usb" / "stick"
-    written = export_key(key.path, backup)
+    (written,) = export_key(key.path, backup)
     assert stat.S_IMODE(written.stat().st_mode) == 0o600
     restored = import_key(keys_dir, "restored", backup / "evm.json", "pass word")
     assert restored.address == key.address

@@ -23,7 +23,18 @@ from assay_ledger.chain.remote_signer import (
     accounts_of,
 )
 from assay_ledger.keys.kdf import Kdf
-from assay_ledger.keys.keystore import ActorKeys, SignerMissing, create_key, create_remote, describe_key, load_keys
+from assay_ledger.keys.keystore import (
+    ActorKeys,
+    KeyExists,
+    SignerMissing,
+    check_recovery,
+    create_key,
+    create_remote,
+    describe_key,
+    export_key,
+    import_key,
+    load_keys,
+)
 from assay_ledger.keys.ticket_seed import ticket_seed
 from tests.harness.signers import LOGIN, SignerProcess
 
@@ -149,6 +160,23 @@ def test_what_is_secret_follows_from_the_local_key_and_the_account_stays_elsewhe
     stranger = Account.create()
     assert decode(beat.encode(stranger)) is None
     assert decode(beat.encode(ActorKeys("x", far, stranger, keys.grant).speaker)) is None
+
+
+def test_a_copy_of_a_key_whose_account_is_elsewhere_is_whole_and_is_taken_in(far: RemoteSigner, tmp_path: Path) -> None:
+    """Bad luck: the machine is lost, and the copy is of the local key alone, which is nobody's account; a new one knows
+    none of the secrets that tickets owe."""
+    keys_dir, copy = tmp_path / "keys", tmp_path / "stick"
+    made = create_remote(keys_dir, "sol", far.address, "pass", far.sign_text, kdf=FAST)
+    export_key(made.path, copy)
+    assert check_recovery(copy, "pass", expected=made).address == far.address
+    back = import_key(tmp_path / "other", "sol", copy, "pass")
+    first, again = (load_keys(info.path, "pass", lambda _: far) for info in (made, back))
+    assert again.address == first.address == address_of(far) and again.grant == first.grant
+    assert ticket_seed(again.local) == ticket_seed(first.local)
+    (copy / "evm.json").unlink()
+    with pytest.raises(KeyExists, match=r"account\.json"):
+        export_key(made.path, copy)
+    assert not (copy / "evm.json").exists()
 
 
 def test_no_local_key_is_made_where_the_signer_refuses(
