@@ -188,31 +188,44 @@ def unlock_key(settings: Settings) -> ActorKeys:
 
 
 def parse_address(text: str) -> bytes:
-    """The 20 bytes of an address as typed. Raises UsageError (AddressInvalid)."""
+    """The 20 bytes of an address as typed; with small and capital letters, none of them may be wrong (EIP-55).
+
+    Raises UsageError (AddressInvalid, AddressUnchecked).
+    """
+    digits = text.removeprefix("0x")
     try:
-        value = bytes.fromhex(text.removeprefix("0x"))
+        value = bytes.fromhex(digits)
     except ValueError:
         value = b""
     if len(value) != 20:
         raise UsageError(
             f"{text!r} is no address.", code="AddressInvalid", remedy="An address is 0x and 40 hex digits."
         )
+    # Attack by chance: one digit that is wrong pays a deposit into, or names as payee, what nobody has the key of.
+    if digits not in (digits.lower(), digits.upper()):
+        _check_letters(text)
     return value
 
 
 def parse_checked_address(text: str) -> bytes:
-    """The same of an address that is typed with its checksum: no letter may be wrong. Raises UsageError
-    (AddressInvalid, AddressUnchecked)."""
+    """The same of an address that must be typed with its checksum: what it is named for cannot be put right later.
+
+    Raises UsageError (AddressInvalid, AddressUnchecked).
+    """
+    value = parse_address(text)
+    _check_letters(text)
+    return value
+
+
+def _check_letters(text: str) -> None:
     from eth_utils.address import is_checksum_address
 
-    value = parse_address(text)
     if not is_checksum_address(text if text.startswith("0x") else "0x" + text):
         raise UsageError(
             f"The capital letters of {text} are no checksum of it (EIP-55).",
             code="AddressUnchecked",
             remedy="Copy the address as its wallet shows it: one wrong letter here cannot be put right later.",
         )
-    return value
 
 
 def address_named(name: str, keys_dir: Path) -> Address:

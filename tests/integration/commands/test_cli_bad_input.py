@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from eth_utils.address import to_checksum_address
 
 from assay_ledger.chain.node import Anvil
 from tests.harness.commands import EndedCommand, end_in_process
@@ -101,6 +102,16 @@ def test_an_amount_with_any_exponent_is_refused_in_a_sentence(tmp_path: Path, no
     at = ("--run", ADDRESS, "--rpc-url", node.url, "--key", "me")
     for words in (("ledger", "stake"), ("gateway", "deposit", "--gateway", ADDRESS)):
         _check(_assay(tmp_path, *words, "1e99999999", *at), 2, "AmountInvalid")
+
+
+def test_an_address_with_one_digit_wrong_is_paid_nothing(tmp_path: Path, node: Anvil) -> None:
+    """Bad luck: a digit is lost on the way from a wallet, and nobody has the key of what is typed."""
+    right = to_checksum_address("0x" + "ab" * 20)
+    wrong = right[:-1] + ("1" if right[-1] != "1" else "2")
+    for words in (("node", "fund", wrong), ("ledger", "faucet", right, wrong, "--run", ADDRESS, "--key", "me")):
+        _check(_assay(tmp_path, *words, "--rpc-url", node.url), 2, "AddressUnchecked")
+    for typed in (right, right.lower(), "0x" + right[2:].upper()):
+        assert _assay(tmp_path, "node", "fund", typed, "--rpc-url", node.url).returncode == 0
 
 
 def test_a_key_without_coins_posts_nothing(tmp_path: Path, node: Anvil) -> None:
