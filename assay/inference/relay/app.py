@@ -31,7 +31,7 @@ def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = (
     async def complete(asked: CompletionAsked) -> Response:
         """A completion, paid for; the statement that it carries was checked."""
         if asked.stream:
-            return _Events(await run_in_threadpool(answers.ask, asked))
+            return _PaidEvents(await run_in_threadpool(answers.ask, asked))
         return JSONResponse(await run_in_threadpool(lambda: _whole(answers.ask(asked))))
 
     async def models() -> dict[str, Any]:
@@ -46,7 +46,7 @@ def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = (
     return NamedHere(Limited(app, AskerLimits(rate=10_000, burst=10_000, open=256), seconds), hosts)
 
 
-class _Events(StreamingResponse):
+class _PaidEvents(StreamingResponse):
     """An answer's events. Who hangs up, also before the first of them is read, leaves nothing open in the purse."""
 
     def __init__(self, events: Generator[dict[str, Any]]) -> None:
