@@ -13,6 +13,7 @@ import torch
 
 from assay.checkout import ROOT
 from assay.engine.runtime.executor import how_programs_run
+from assay.protocol.errors import ConfigError
 
 _PACKAGES = ("triton", "numpy")
 
@@ -27,13 +28,21 @@ def machine() -> dict[str, Any]:
         "processor": _processor(),
         "processors": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
-        "programs": how_programs_run(),
+        "programs": _programs(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         **{name: _version(name) for name in _PACKAGES},
         "commit": _said("git", "-C", str(ROOT), "rev-parse", "HEAD"),
     }
+
+
+def _programs() -> str:
+    """How programs run unless asked otherwise; a GPU that fails is why there are stages, and ends none of them here."""
+    try:
+        return how_programs_run()
+    except ConfigError as error:
+        return f"{error.code}: {error}"
 
 
 def _version(name: str) -> str | None:

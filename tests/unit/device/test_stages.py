@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from assay.bench.step import StepRow, StepTerms
 from assay.conformance import answers, nodes
 from assay.device import parts, stages
 from assay.device import run as device_run
+from assay.engine.runtime import executor
 from assay.engine.runtime.devices import Device
 from assay.engine.runtime.executor import Executor
 from assay.engine.runtime.triton import backend
@@ -211,6 +213,19 @@ def test_what_failed_or_is_wrong_in_a_stage_is_how_it_ends(
     (end,) = device_run.run_stages(["step"], terms)
     assert (end.error or "").startswith(error or "") and bool(end.error) is bool(error)
     assert end.wrong == wrong
+
+
+def test_a_gpu_that_fails_its_self_test_ends_no_stage_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where ASSAY_DEVICE asks for it: known answers say what it gets wrong."""
+    monkeypatch.setenv("ASSAY_DEVICE", "cuda")
+    monkeypatch.setattr(executor, "usable_triton", lambda: "Triton's kernels (H200) fail their self-test: max")
+    monkeypatch.setitem(stages.STAGES, "conformance", lambda _: iter([{"wrong": []}]))
+    terms = stages.DeviceTerms(Device.CUDA, time.monotonic() + 600, tmp_path)
+    device_run.run_here("conformance", terms)
+    kept = json.loads((tmp_path / "conformance.json").read_text())
+    assert kept["finished"] and "fail their self-test: max" in kept["machine"]["programs"]
 
 
 class Ended:
