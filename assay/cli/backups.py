@@ -21,7 +21,7 @@ from assay_ledger.keys import keystore
 from assay_ledger.keys.kdf import SCRYPT, Kdf
 from assay_ledger.keys.keystore import KeyInfo
 from assay_ledger.keys.sealed import MAX_BYTES, BackupCorrupt, SealedBackup, seal, unseal
-from assay_ledger.new_file import write_new
+from assay_ledger.new_file import sync_folder, write_new
 
 KEPT: Final = ("journal.jsonl", "outbox.jsonl", "form", FILE)
 """Of an actor's folder: what no chain, store or computation gives back, which form it has, and what its actor was
@@ -152,6 +152,7 @@ def _write_folder(target: Path, files: Mapping[str, bytes]) -> Path:
             for name, data in files.items():
                 write_new(staging / name, data)
             staging.rename(target)
+            sync_folder(target.parent)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
     return target

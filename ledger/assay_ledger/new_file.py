@@ -1,10 +1,14 @@
-"""A new file that is there whole or not at all: by a link, and where the file system has none, in its place at once."""
+"""A new file that is there whole or not at all: by a link, and where the file system has none, in its place at once.
+
+Once it is written its name is on disk too: after a power cut it is where it was said to be.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +24,17 @@ def write_new(path: Path, data: bytes) -> None:
         if error.errno not in _NO_LINKS:
             raise
         _write_in_place(path, data)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Names that were given in a folder are on disk when it returns; where its file system cannot say so, no matter."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _write_linked(path: Path, data: bytes) -> None:

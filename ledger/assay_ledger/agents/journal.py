@@ -24,7 +24,7 @@ from assay.protocol.errors import ConfigError, InvariantError, UnavailableError
 from assay.protocol.types import Address
 from assay_ledger.agents.folder_form import FolderNewer, check_form
 from assay_ledger.json_input import JsonRefused, parse_json
-from assay_ledger.store.folder import sync_folder
+from assay_ledger.new_file import sync_folder
 
 FILE: Final = "journal.jsonl"
 MAX_LINE_BYTES: Final = 1 << 20

@@ -27,7 +27,7 @@ from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.keys.kdf import SCRYPT, Kdf, KeystoreCorrupt, corrupt
 from assay_ledger.keys.keystore_v3 import account_of, decrypt_account, encrypt_account, shown_address
 from assay_ledger.keys.signing import GrantedSpeaker, grant_text
-from assay_ledger.new_file import write_new
+from assay_ledger.new_file import sync_folder, write_new
 
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
@@ -366,6 +366,7 @@ def _write_folder(keys_dir: Path, name: str, documents: Mapping[str, dict[str, A
                 staging.rename(keys_dir / name)
             except OSError:
                 raise KeyExists(f"A key named {name!r} exists already in {keys_dir}.") from None
+            sync_folder(keys_dir)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 

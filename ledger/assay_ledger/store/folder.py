@@ -61,16 +61,6 @@ def read_regular(name: str, max_bytes: int, at: int | None = None, start: int = 
     return bytes(data)
 
 
-def sync_folder(folder: Path) -> None:
-    """Names that were given in a folder are on disk when it returns; where its file system cannot say so, no matter."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 class Folder:
     """See `assay_ledger.store.interfaces.Backend`. The folder itself may be reached through links; nothing below it."""
 

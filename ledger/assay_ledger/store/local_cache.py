@@ -20,7 +20,8 @@ from typing import BinaryIO, Final
 
 from assay.mapped_files import MappedFile
 from assay.protocol.errors import UnavailableError
-from assay_ledger.store.folder import read_regular, sync_folder
+from assay_ledger.new_file import sync_folder
+from assay_ledger.store.folder import read_regular
 
 LASTING: Final = "run"
 """The folder that no round's end removes."""

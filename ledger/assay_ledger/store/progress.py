@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from assay.protocol.types import Digest
-from assay_ledger.store.folder import sync_folder
+from assay_ledger.new_file import sync_folder
 
 ROOTS: Final = "roots"
 _ENTRY: Final = 40

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeVar
 from assay.protocol.errors import ConfigError, RejectedError, UnavailableError
 from assay.protocol.payments.voucher import PayerDeposit, Voucher, VoucherDomain, check_terms
 from assay.protocol.types import Address, Digest, Wei
-from assay_ledger.store.folder import sync_folder
+from assay_ledger.new_file import sync_folder
 from assay_ledger.vouchers.signed import SignedVoucher
 
 FILE: Final = "vouchers.sqlite"

@@ -19,7 +19,7 @@ from assay.protocol.errors import ConfigError, FundsError, UnavailableError
 from assay.protocol.payments.voucher import Voucher, VoucherDomain
 from assay.protocol.types import Address, Wei
 from assay_ledger.json_input import JsonRefused, parse_json
-from assay_ledger.store.folder import sync_folder
+from assay_ledger.new_file import sync_folder
 from assay_ledger.vouchers.signed import SignedVoucher, sign_voucher
 
 if TYPE_CHECKING:

@@ -200,6 +200,23 @@ def test_a_stick_that_is_full_or_read_only_keeps_no_half_of_a_key(
         export_key(key.path, stick / "file" / "folder")
 
 
+def test_what_is_said_to_be_written_is_there_after_a_power_cut(
+    keys_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad luck: stake is sent to a key, or a disk is given away after its backup, whose name was in memory alone."""
+    real, found = os.fsync, set[Path]()
+
+    def sync(descriptor: int) -> None:
+        real(descriptor)
+        what = Path(f"/proc/self/fd/{descriptor}").readlink()
+        found.update(what.iterdir() if what.is_dir() else ())
+
+    monkeypatch.setattr(os, "fsync", sync)
+    made = create_key(keys_dir, "solver", "p", kdf=FAST)
+    copies = export_key(made.path, tmp_path / "stick")
+    assert found >= {made.path, *copies}
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../a", "-a", ".hidden", "a" * 65, "ä", "a b", "a\n"])
 def test_names_that_could_leave_the_folder_are_refused(keys_dir: Path, name: str) -> None:
     with pytest.raises(KeyNameInvalid):
