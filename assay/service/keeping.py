@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from assay.protocol.errors import ConfigError
 from assay.service.backoff import ChildState, Next, after_end, after_failed_start
 from assay.service.config import RoleEntry, ServiceFile, arguments_of, environment_of
 from assay_ledger.processes.children import spawn, stop
@@ -85,7 +86,8 @@ class Children:
     def _start(self, child: Child) -> None:
         try:
             process = spawn(list(child.argv), env=child.environment, stdout_to_stderr=True)
-        except (OSError, RuntimeError) as error:  # no fork, no memory, no file; or no thread to fork from
+        # No fork, no memory, no file; no thread to fork from; no program while its release is being replaced.
+        except (OSError, RuntimeError, ConfigError) as error:
             self._follow(child, after_failed_start(error, child.ends))
             _say(child, f"was not started: {child.why}")
             return

@@ -62,6 +62,23 @@ def test_a_machine_that_can_make_no_process_for_a_while_ends_no_service(
     assert "Cannot allocate memory" in caplog.text
 
 
+def test_a_release_that_is_replaced_under_a_service_ends_none_of_its_roles(tmp_path: Path) -> None:
+    """Bad luck: one role ends while its environment is made anew, and the service took all others with it."""
+    path, program, now = tmp_path / "service.toml", tmp_path / "python", [1000.0]
+    path.write_text(FILE)
+    children = Children(read_service_file(path), program=(str(program), "-c", "input()"), clock=lambda: now[0])
+    (child,) = children.all
+    children.look()
+    assert child.state is ChildState.WAITING and "does not exist" in child.why
+    program.symlink_to(sys.executable)
+    now[0] += FIRST_S
+    children.look()
+    try:
+        assert (child.state, child.starts) == (ChildState.RUNNING, 1)
+    finally:
+        children.stop()
+
+
 def test_a_service_that_never_starts_anything_is_stopped_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
