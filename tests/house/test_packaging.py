@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -10,11 +11,13 @@ import tomllib
 import venv
 import zipfile
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from eth_utils.crypto import keccak
+from hatchling.builders.sdist import SdistBuilder
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -173,6 +176,22 @@ def test_the_sdist_holds_what_git_tracks_and_the_contracts(clone: Path, built: B
         names = {name.partition("/")[2] for name in archive.getnames()}
     compiled = {f"ledger/{name}" for name in COMPILED}
     assert names == {*run("git", "ls-files", cwd=clone).splitlines(), "PKG-INFO", *compiled}
+
+
+def test_no_package_and_no_image_takes_along_what_the_guides_have_people_write(tmp_path: Path) -> None:
+    """Bad luck: somebody builds in the clone in which an actor runs, and publishes its password beside its key."""
+    private = ["password", "keys/sponsor/evm.json", "solver-1/settings.toml", "verifier-1/journal.jsonl", "sol.backup"]
+    private += ["node/chain/state.json", "demo/keys/password", "deploy/secrets/solver-1"]
+    for name in [*private, "deploy/compose.yaml", "verifier/assay_verifier/agent.py"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name in (".gitignore", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    packed = {file.distribution_path for file in SdistBuilder(str(tmp_path)).recurse_included_files()}
+    assert packed == {".gitignore", "pyproject.toml", "deploy/compose.yaml", "verifier/assay_verifier/agent.py"}
+    left_out = [rule.removeprefix("**/") for rule in (ROOT / ".dockerignore").read_text().split()]
+    for name in private:
+        assert any(fnmatch(str(place), rule) for place in (name, *Path(name).parents) for rule in left_out), name
 
 
 def test_the_wheel_of_the_sdist_is_that_of_the_clone(built: Built, tmp_path: Path) -> None:
