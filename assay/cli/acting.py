@@ -37,6 +37,9 @@ OF_ALL: Final = (
 )
 """Events that concern everybody who takes part."""
 
+TRIES: Final = 3
+"""To bring what is missing, while other processes of the key send something between each look and its deposit."""
+
 MakeAgent = Callable[..., "Agent"]
 """An actor's class, with the options of its role."""
 
@@ -81,12 +84,13 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
         talk.print(f"deposits nothing: the run is {phase.words}")
         bring_nothing(run, keys, folder)
         return
-    e, has, money = run.charter.economics, stake_in_vault(run, keys.address), run.currency
+    e, seen, money = run.charter.economics, run.chain.head().number, run.currency
+    has = stake_in_vault(run, keys.address)
     if not has.total:
         check_money(run)
     wanted = None if amount is None else _typed(run, folder, amount, has)
     if wanted is not None:
-        has = _fill_up(run, keys, amount or "", wanted, has)
+        has = _fill_up(run, keys, amount or "", wanted, has, seen)
     needed = stake_of(run.charter, seats=seats, tickets=tickets)
     game = e.challenge_bond + e.challenge_deposit
     verb = "locks" if seats + tickets == 1 else "lock"
@@ -102,24 +106,30 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
         )
 
 
-def _fill_up(run: Run, keys: ActorKeys, amount: str, wanted: Wei, has: VaultStake) -> VaultStake:
+def _fill_up(run: Run, keys: ActorKeys, amount: str, wanted: Wei, has: VaultStake, seen: int) -> VaultStake:
     """Deposits what is missing of what was typed, `amount`; what there is then. Who has something at stake goes on,
-    whatever becomes of it.
+    whatever becomes of it. `seen`: a block in which `has` was there.
 
     Raises FundsError (TokensShort, GasShort), RejectedError, UnavailableError where it has nothing at stake yet.
     """
-    try:
-        return _filled_up(run, keys, amount, wanted, has)
-    except AssayError as error:
-        # Attack: a token that is paused, coins that ran out, or a deposit behind a transaction that is stuck keep an
-        # actor from its game, which is lost meanwhile.
-        if not has.total:
-            raise
-        talk.print(f"deposits nothing and goes on with what is there: {error.message}", markup=False)
-        return has
+    for left in reversed(range(TRIES)):
+        try:
+            return _filled_up(run, keys, amount, wanted, has, seen)
+        except AssayError as error:
+            # Attack on oneself: two processes of one key that both see that all is missing bring it twice.
+            if error.code == "AccountMoved" and left:
+                seen, has = run.chain.head().number, stake_in_vault(run, keys.address)
+                continue
+            # Attack: a token that is paused, coins that ran out, or a deposit behind a transaction that is stuck keep
+            # an actor from its game, which is lost meanwhile.
+            if not has.total:
+                raise
+            talk.print(f"deposits nothing and goes on with what is there: {error.message}", markup=False)
+            break
+    return has
 
 
-def _filled_up(run: Run, keys: ActorKeys, amount: str, wanted: Wei, has: VaultStake) -> VaultStake:
+def _filled_up(run: Run, keys: ActorKeys, amount: str, wanted: Wei, has: VaultStake, seen: int) -> VaultStake:
     missing, money = max(0, wanted - has.total), run.currency
     held = run.chain.ask(run.token.balance_of(keys.address)) if missing else 0
     if has.total and 0 < missing <= held:
@@ -142,7 +152,7 @@ def _filled_up(run: Run, keys: ActorKeys, amount: str, wanted: Wei, has: VaultSt
             remedy="Deposit less, or get tokens first (`assay node fund` on a local chain).",
         )
     talk.print(f"deposits {money.both(missing)} into the run's vault")
-    deposit(run.chain, keys.account, run, Wei(missing))
+    deposit(run.chain, keys.account, run, Wei(missing), seen=seen)
     return replace(has, free=run.chain.ask(run.vault.free(keys.address)))
 
 

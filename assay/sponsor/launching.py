@@ -64,11 +64,15 @@ def fund_calls(run: Run, amount: Wei, free: Wei = NOTHING) -> list[Call]:
     return [*brought, run.escrow.fund(amount)]
 
 
-def deposit(chain: Chain, account: TransactionSigner, run: Run, amount: Wei) -> TxReceipt:
-    """Puts tokens that an account holds into the run's vault; the deposit's receipt. Raises RejectedError."""
+def deposit(chain: Chain, account: TransactionSigner, run: Run, amount: Wei, *, seen: int | None = None) -> TxReceipt:
+    """Puts tokens that an account holds into the run's vault; the deposit's receipt. Raises RejectedError.
+
+    seen: the block that the amount follows from; deposited only while the account has done nothing since
+    (UnavailableError, AccountMoved), whoever else has its key.
+    """
     # The exact amount is approved, never more: a stolen allowance is worth nothing.
-    chain.send(account, run.token.approve(run.vault.address, amount))
-    return chain.send(account, run.vault.deposit(amount))
+    approved = chain.send(account, run.token.approve(run.vault.address, amount), seen=seen)
+    return chain.send(account, run.vault.deposit(amount), seen=None if seen is None else int(approved["blockNumber"]))
 
 
 def mint_tokens(chain: Chain, account: TransactionSigner, token: TokenContract, who: Address, amount: Wei) -> TxReceipt:

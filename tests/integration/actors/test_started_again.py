@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,24 @@ def test_who_lost_a_part_of_its_stake_starts_again_by_the_same_command(
         assert "deposits nothing and goes on" in line and "0.000000000000000001 are missing" in line
     with pytest.raises(FundsError):  # nothing is at stake yet: it does not begin
         acting.bring(made.run, ActorKeys("new", made.stage.sponsor), tmp_path / "new", f"{1 << 120}wei", seats=1)
+
+
+def test_two_processes_of_a_key_that_start_at_once_bring_its_stake_once(
+    made: WholeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad luck: a standby that takes over, and the first machine, which comes back in the same seconds."""
+    keys, real = made.players["vera"].agent.keys, acting.deposit
+    made.chain.send(keys.account, made.run.token.mint(keys.address, Wei(1000)))
+    elsewhere, wanted = Run(Chain(made.chain.url), made.run.address), f"{made.players['vera'].brought + 100}wei"
+
+    def overtaken(*words: Any, **options: Any) -> Any:
+        monkeypatch.setattr(acting, "deposit", real)
+        acting.bring(made.run, keys, tmp_path / "here", wanted, tickets=5)
+        return real(*words, **options)
+
+    monkeypatch.setattr(acting, "deposit", overtaken)
+    acting.bring(elsewhere, keys, tmp_path / "elsewhere", wanted, tickets=5)
+    assert made.chain.ask(made.run.token.balance_of(keys.address)) == 900
 
 
 @pytest.mark.parametrize("fails", ["the token", "the coins for gas"])
