@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
@@ -173,25 +173,13 @@ def _natives() -> Iterator[tuple[str, RunNodes] | Absent]:
 
 
 def _native(instruction_set: str, *, tiles: bool) -> Iterator[tuple[str, RunNodes] | Absent]:
+    from assay.engine.runtime.second_kernels import natives_of
+
     name = f"native {instruction_set}" + (", amx" if tiles else "")
     try:
         yield name, partial(_by_torch, natives=natives_of(instruction_set, tiles=tiles))
     except OSError as error:
         yield Absent(name, str(error))
-
-
-@cache
-def natives_of(instruction_set: str, *, tiles: bool) -> Natives:
-    """The kernels of an instruction set, once per process: they prove themselves once. Raises OSError: not built."""
-    from assay.engine.runtime import executor
-    from assay.engine.runtime.fused import layout
-    from assay.engine.runtime.native.library import load
-    from assay.engine.runtime.products import native_dot
-
-    return executor.Natives(
-        layout.NodeKernels(load("nodes", instruction_set), instruction_set),
-        native_dot.kernels_of(instruction_set, tiles=tiles),
-    )
 
 
 def _triton() -> tuple[str, RunNodes] | Absent:

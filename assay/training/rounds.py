@@ -15,6 +15,7 @@ import torch
 from assay.engine.runtime import footprint
 from assay.engine.runtime.executor import Executor, KernelVariant, cpu_executor
 from assay.engine.runtime.memory_bound import named_memory
+from assay.engine.runtime.second_kernels import second_executor
 from assay.engine.runtime.trace import TorchTrace
 from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, mappings_of, passed_on
 from assay.protocol.errors import ConfigError
@@ -65,16 +66,16 @@ class TorchCompute:
     def recheck(
         self, program: Program, lists: ListBytes, steps: int = 1, on_step: Callable[[int], None] | None = None
     ) -> ListBytes:
-        """The same from the beginning by other kernel variants and another number of threads.
+        """The same from the beginning by other kernels (`second_kernels`) and another number of threads.
 
         Before an accusation: a defect of this machine must not look like another's fraud. Raises MemoryExceeded: it is
         tried again later, since an actor that ended would open no call and answer no game.
         """
         threads = torch.get_num_threads()
-        torch.set_num_threads(2 if threads == 1 else 1)
+        torch.set_num_threads(threads - 1 or 2)
         try:
             with named_memory():
-                return _run(Executor(program, cross_check=True), lists, steps, on_step)
+                return _run(second_executor(program), lists, steps, on_step)
         finally:
             torch.set_num_threads(threads)
 

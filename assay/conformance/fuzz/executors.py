@@ -183,7 +183,7 @@ def _in_small_blocks() -> Compare:
 
 
 def _natives(instruction_set: str, *, tiles: bool) -> Natives:
-    from assay.conformance.nodes import natives_of
+    from assay.engine.runtime.second_kernels import natives_of
 
     return natives_of(instruction_set, tiles=tiles)
 

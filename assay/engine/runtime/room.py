@@ -19,8 +19,8 @@ def check_memory(program: Program, most: int | None = None) -> None:
         ConfigError: NoDevice.
     """
     natives, _ = usable_natives()
-    # Attack: a program that native kernels run in no memory, and stock torch in more than there is. Nobody honest can
-    # compute a claim again, as before every accusation; who colludes with the program's author is never accused.
+    # Attack: a program that native kernels run in no memory, and stock torch in more than there is. Where no second
+    # kernels are nobody honest can compute a claim again, as before every accusation; who colludes is never accused.
     for stock in (footprint.left_to_stock(program), None) if natives else (None,):
         footprint.check(program, stock=stock, most=most)
     if usual_variant() is KernelVariant.TRITON and backend.memory() is not None:
