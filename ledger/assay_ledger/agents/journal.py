@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +46,12 @@ class JournalInUse(ConfigError):
     remedy = "Stop the other process, or give each actor a --data-dir of its own."
 
 
+class FolderUnusable(ConfigError):
+    """A data folder cannot be made, or its journal cannot be read."""
+
+    remedy = "Check the path, its permissions and its disk, or name another --data-dir."
+
+
 class FolderOfAnotherRun(ConfigError):
     """What a data folder holds is about another run."""
 
@@ -61,13 +68,12 @@ class Journal:
     """Entries in the order in which they were written; one process at a time. `damaged`: numbers of lines, from 1 on,
     that the disk altered; what they said is lost and said so.
 
-    Raises JournalInUse, FolderNewer.
+    Raises JournalInUse, FolderNewer, FolderUnusable.
     """
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = folder / FILE
-        self._file = self.path.open("a+b", buffering=0)
+        self._file = _opened(self.path)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -152,7 +158,8 @@ class Journal:
         data = self._file.readall()
         self._end = data.rfind(b"\n") + 1
         if self._end < len(data):
-            self._file.truncate(self._end)
+            with suppress(OSError):  # of a disk that takes nothing: nothing is written behind it either
+                self._file.truncate(self._end)
         entries, damaged, has_sums = list[Entry](), list[int](), False
         for number, line in enumerate(data[: self._end].split(b"\n")[:-1], 1):
             found = _parse(line)
@@ -169,6 +176,23 @@ class Journal:
             _LOG.warning("%s is damaged in line %s: what stood there is computed again.", self.path, numbers)
         self.damaged = tuple(damaged)
         return [{name: value for name, value in entry.items() if name != SUM} for entry in entries]
+
+
+def _opened(path: Path) -> FileIO:
+    """The file, which is made where there is none; to read alone where its disk takes nothing. Raises FolderUnusable.
+
+    Bad luck: after a power cut a disk is mounted read-only, and whoever is in a game must play it all the same.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path.open("a+b", buffering=0)
+    except OSError as error:
+        try:
+            found = path.open("rb", buffering=0)
+        except OSError:
+            raise FolderUnusable(f"{path.parent} cannot be used: {error}.") from None
+        _LOG.warning("%s cannot be written (%s): the actor goes on from memory.", path, error)
+        return found
 
 
 def run_of(folder: Path) -> Address | None:

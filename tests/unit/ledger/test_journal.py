@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,31 @@ def test_a_folder_has_one_journal_at_a_time(tmp_path: Path) -> None:
         Journal(tmp_path)
     journal.close()
     Journal(tmp_path).close()
+
+
+_MAY_NOT = "-dac_override,-dac_read_search"
+PLAIN_USER = () if os.geteuid() else ("setpriv", f"--bounding-set={_MAY_NOT}", f"--inh-caps={_MAY_NOT}")
+"""What takes root's right to write everywhere away."""
+
+READ_ONLY = """
+import sys
+from pathlib import Path
+from assay_ledger.agents.journal import DiskRefuses, FolderUnusable, Journal
+folder = Path(sys.argv[1])
+journal = Journal(folder)
+print([entry["n"] for entry in journal.entries("a")])
+try:
+    journal.append("a", n=2)
+except DiskRefuses:
+    print("refused")
+journal.note("a", n=3)
+print([entry["n"] for entry in journal.entries("a")])
+journal.close()
+try:
+    Journal(folder / "new")
+except FolderUnusable:
+    print("unusable")
+"""
 
 
 def written(folder: Path, entries: int) -> bytes:
@@ -159,3 +186,20 @@ def test_a_disk_that_takes_no_form_holds_no_actor_up(tmp_path: Path) -> None:
     with writing_nothing():
         assert read_back(tmp_path) == ([0], ())
     assert sorted(path.name for path in tmp_path.iterdir()) == [FILE]
+
+
+def test_a_disk_that_has_become_read_only_keeps_nobody_from_what_it_knows(tmp_path: Path) -> None:
+    """Bad luck: a power cut, and the disk is mounted read-only; an actor that cannot start loses its game."""
+    written(tmp_path, 2)
+    with (tmp_path / FILE).open("ab") as file:
+        file.write(b"half a line")
+    for path in (tmp_path / FILE, tmp_path):
+        path.chmod(path.stat().st_mode & ~0o222)
+    try:
+        done = subprocess.run(
+            [*PLAIN_USER, sys.executable, "-c", READ_ONLY, str(tmp_path)], capture_output=True, text=True, check=False
+        )
+    finally:
+        tmp_path.chmod(0o700)
+    assert done.stdout.split("\n") == ["[0, 1]", "refused", "[0, 1, 3]", "unusable", ""], done.stderr
+    assert "goes on from memory" in done.stderr and read_back(tmp_path) == ([0, 1], ())
