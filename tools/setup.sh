@@ -48,10 +48,11 @@ if [ ! -e "$py_stamp" ]; then
     || die "Python 3.11 to 3.14 is needed, $PYTHON is $("$PYTHON" -V 2>&1): name another with 'make setup PYTHON=...'"
   echo "setup: installing Python packages into .venv (about 2.5 GB on disk, once)" >&2
   # An environment knows its own path; in a moved clone it is made anew, otherwise it is brought up to date in place.
-  moved=--clear
-  [ -x .venv/bin/pip ] && head -3 .venv/bin/pip | grep -qF "$PWD/.venv/bin/" && moved=
+  # One without a stamp was broken off: pip takes a package that it had unpacked in part for installed.
+  anew=--clear
+  compgen -G '.venv/.assay-*' >/dev/null && head -3 .venv/bin/pip | grep -qF "$PWD/.venv/bin/" && anew=
   rm -f .venv/.assay-* .venv/.own-*
-  "$PYTHON" -m venv $moved .venv
+  "$PYTHON" -m venv $anew .venv
   # The lock holds everything with hashes, torch's own needs too, and nothing else is looked for: pip would take what is
   # asked for with an extra in its newest release, which has no hash. torch comes after, so it pulls nothing that is not
   # locked except, for a CUDA build, the CUDA libraries that go with it. Then nothing may be missing.
