@@ -19,7 +19,7 @@ LAST_FEW: Final = 5
 
 
 SLOWER: Final = 16
-"""What a unit takes by other kernels against the usual ones, before one was measured: 2 to 10 times, by stock torch more."""
+"""What a unit takes by other kernels against the usual ones, before one was measured: 2 to 10, by stock torch more."""
 
 
 class OutOfTime(Exception):
