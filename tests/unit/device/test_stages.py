@@ -208,7 +208,7 @@ def test_what_failed_or_is_wrong_in_a_stage_is_how_it_ends(
     """By which `make device` chooses its exit code: 0 is read as all right."""
     terms = stages.DeviceTerms(Device.CPU, time.monotonic() + 600, tmp_path)
     monkeypatch.setitem(stages.STAGES, "step", lambda _: iter([{"rows": [], "failed": {}}, last]))
-    monkeypatch.setattr(device_run, "spawn", lambda _: device_run.run_here("step", terms) or Ended())
+    monkeypatch.setattr(device_run, "spawn", lambda _: device_run.run_here("step", terms) or EndedStage())
     monkeypatch.setattr(device_run, "stop", lambda _: None)
     (end,) = device_run.run_stages(["step"], terms)
     assert (end.error or "").startswith(error or "") and bool(end.error) is bool(error)
@@ -228,7 +228,7 @@ def test_a_gpu_that_fails_its_self_test_ends_no_stage_before_it_begins(
     assert kept["finished"] and "fail their self-test: max" in kept["machine"]["programs"]
 
 
-class Ended:
+class EndedStage:
     """A process that has come to its end."""
 
     returncode = 0
