@@ -23,7 +23,7 @@ from assay.engine.runtime.products import native_dot
 from assay.protocol.program.program import Program
 
 NARROW: Final = ("sse41", "neon", "plain")
-"""Instruction sets that share nothing with wider ones that multiplies and adds; the first that is there is taken."""
+"""Instruction sets that multiply and add by other instructions than wider ones; the first that is there is taken."""
 
 
 def second_executor(program: Program) -> Executor:

@@ -117,6 +117,17 @@ def reads(store: BlobStore, digest: Digest, size: int, action_s: float) -> tuple
     raise AssertionError("no action brought it to its end")
 
 
+def begun(bucket: ServedBucket, store: BlobStore, digests: list[Digest]) -> Breaking:
+    """A server that has given a part of each of some objects within a second, and from now on is as fast as it can."""
+    server = Breaking(bucket, 1.0, 0)
+    server.rate = MIB
+    for digest in digests:
+        with pytest.raises(StoreSilent), waiting_at_most(1.0):
+            store.get(digest, 4 * MIB)
+    server.rate = 0
+    return server
+
+
 def test_an_object_that_fits_no_actions_time_comes_in_several(bucket: ServedBucket, store: BlobStore) -> None:
     data = os.urandom(4 * MIB)
     digest = lies_there(bucket, data)
@@ -132,12 +143,7 @@ def test_an_object_that_fits_no_actions_time_comes_in_several(bucket: ServedBuck
 def test_what_has_arrived_of_another_object_is_no_part_of_this_one(bucket: ServedBucket, store: BlobStore) -> None:
     one, other = os.urandom(2 * MIB), os.urandom(3 * MIB)
     digests = [lies_there(bucket, data) for data in (one, other)]
-    server = Breaking(bucket, 1.0, 0)
-    server.rate = MIB
-    for digest in digests:
-        with pytest.raises(StoreSilent), waiting_at_most(1.0):
-            store.get(digest, 4 * MIB)
-    server.rate = 0
+    server = begun(bucket, store, digests)
     # Somebody put another object in the place of the second: its size tells, and all of it is read.
     third = os.urandom(len(other) + 1)
     bucket.put(object_path(digests[1]), third)
@@ -155,12 +161,7 @@ def test_no_more_is_kept_of_what_has_arrived_than_is_said(
 ) -> None:
     monkeypatch.setattr("assay_ledger.store.bucket.MAX_HALVES_BYTES", MIB)
     digests = [lies_there(bucket, os.urandom(2 * MIB)) for _ in range(3)]
-    server = Breaking(bucket, 1.0, 0)
-    server.rate = MIB
-    for digest in digests:
-        with pytest.raises(StoreSilent), waiting_at_most(1.0):
-            store.get(digest, 2 * MIB)
-    server.rate = 0
+    server = begun(bucket, store, digests)
     for digest, goes_on in zip(reversed(digests), (True, False, False), strict=True):
         before = server.ranges
         store.get(digest, 2 * MIB)
