@@ -12,6 +12,7 @@ from assay.cli.common import check_money, talk
 from assay.cli.live_role import LiveRole
 from assay.cli.noted_decimals import noted_decimals
 from assay.cli.seeing import EVENTS_FILE
+from assay.cli.terms_checks import check_terms
 from assay.demo.lines import RunLines, parties
 from assay.protocol.errors import AssayError, FundsError, RejectedError
 from assay.protocol.types import Round, Seat, Wei
@@ -77,7 +78,7 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
     An actor is started many times and brings its stake once, and none where the run has ended: a service that is
     started again would put in what its owner took out. Who has something at stake goes on with it, whatever its wallet
     lacks: a fine must not end in a second one, for silence. `folder` is its own. Raises FundsError (TokensShort),
-    UserError (TokenUnreadable) where it has nothing at stake yet.
+    UserError (TokenUnreadable), UnfitTerms where it has nothing at stake yet.
     """
     phase = run.chain.ask(run.escrow.phase())
     if phase.has_ended:
@@ -88,6 +89,7 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
     has = stake_in_vault(run, keys.address)
     if not has.total:
         check_money(run)
+        check_terms(run)
     wanted = None if amount is None else _typed(run, folder, amount, has)
     if wanted is not None:
         has = _fill_up(run, keys, amount or "", wanted, has, seen)

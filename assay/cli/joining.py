@@ -14,10 +14,10 @@ from assay.cli.options import STORED_RUN, DeviceOption, JsonOption, with_setting
 from assay.cli.progress import moved, progress
 from assay.cli.seeing import sight
 from assay.cli.sponsors import unknown_sponsor
+from assay.cli.terms_checks import unfit_terms
 from assay.cli.this_machine import income_lines, income_of, machine_lines, this_machine
 from assay.durations import duration
 from assay.planning.outlook import RoleOutlook, outlook_of_role, outlook_of_run
-from assay.protocol.economics.chain_profiles import CHAINS, MILDEST
 from assay.protocol.errors import AssayError, ExitCode, UsageError
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.terms import NEVER
@@ -72,7 +72,7 @@ def can_join(
     if not the_run.currency.is_known:
         reasons.insert(0, "its token does not say its decimals, so nobody can say what amounts of it are")
     fees = market_of(the_run.chain, settings.tip_floor)
-    reasons += dear_gas(the_run, fees) + chain_faults(the_run)
+    reasons += dear_gas(the_run, fees) + unfit_terms(the_run)
     about = outlook_now(view, role, tickets)
     facts: dict[str, Any] = {"can_join": not reasons, "reasons": reasons, "locks": needed}
     facts |= {"locks_again": about.locks_again, "challenge": about.challenge, "advised": about.advised}
@@ -163,30 +163,6 @@ def dear_gas(run: Run, fees: Market) -> list[str]:
     # Attack: a cap below every fee, at which no reply of a game is paid for and whatever can wait does.
     now, most = FEES.about(fees.base, 9), FEES.about(cap, 9)
     return [f"gas costs {now} gwei now, above the run's cap of {most}, up to which games pay for it"]
-
-
-def chain_faults(run: Run) -> list[str]:
-    """Why the chain is none that the charter may say that it is; empty where nobody knows better."""
-    from assay.node.local import is_local
-
-    if is_local(run.chain):
-        return []
-    # Attack: the terms of a local chain on a public one, where what is drawn is seen before it stands, and a clock runs
-    # out while a transaction is kept out as long as anybody can.
-    said, least = run.charter.chain, CHAINS[MILDEST]
-    promised = (
-        ("nothing is undone after", said.reorg_depth, least.reorg_depth),
-        ("nothing is kept out for longer than", said.inclusion_delay, least.inclusion_delay),
-        ("a game survives a censor of", said.least_budget, least.least_budget),
-    )
-    found = [
-        f"its charter says that {what} {seconds} s on its chain; on any public one it takes {wanted} s at least"
-        for what, seconds, wanted in promised
-        if seconds < wanted
-    ]
-    # Attack: bonds of a wei, by which false challenges of true work cost their maker nothing but gas, and the answers
-    # theirs, for nothing, until one is missed.
-    return found if said.gas_price else [*found, "its charter pays nothing for the gas of a game's answers"]
 
 
 def start_faults(run: Run, store: BlobStore) -> list[str]:

@@ -36,6 +36,7 @@ from assay.cli.options import (
     with_settings,
 )
 from assay.cli.sponsors import check_sponsor
+from assay.cli.terms_checks import check_terms
 from assay.durations import duration
 from assay.protocol.errors import FundsError, UsageError
 from assay.protocol.types import Address, Digest, Wei
@@ -68,6 +69,7 @@ def stake(
     money, wei = the_run.currency, the_run.currency.parse(amount)
     check_run_code(the_run, settings)
     check_sponsor(the_run, settings)
+    check_terms(the_run)
     keys = unlock_key(settings)
     held = the_run.chain.ask(the_run.token.balance_of(keys.address))
     if held < wei:

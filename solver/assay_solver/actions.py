@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from assay.protocol.rounds.ids import Node
 from assay.protocol.run.claims import ClaimRef
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.agents.round_actions import RoundAction, WithoutClock
+from assay_ledger.agents.round_actions import RoundAction, TakesOn, WithoutClock
 
 
 @dataclass(frozen=True, slots=True)
-class TakeSeat(WithoutClock):
+class TakeSeat(TakesOn):
     """Lock S and the fee for a seat that nobody holds."""
 
 

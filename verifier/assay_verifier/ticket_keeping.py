@@ -12,7 +12,7 @@ from typing import Protocol
 from assay.protocol.rounds.duty_types import Epoch
 from assay.protocol.rounds.ticket_types import MAX_LINKS, TicketId
 from assay.protocol.types import Digest
-from assay_ledger.agents.round_actions import RoundAction, WithoutClock
+from assay_ledger.agents.round_actions import RoundAction, TakesOn, WithoutClock
 from assay_verifier.secret_chains import ChainInUse, TicketChains
 
 
@@ -69,7 +69,7 @@ class TicketPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterTicket(WithoutClock):
+class RegisterTicket(TakesOn):
     """Lock B behind one more ticket, with a chain that no ticket used before."""
 
     count: int

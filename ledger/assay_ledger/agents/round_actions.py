@@ -29,6 +29,11 @@ class WithoutClock(RoundAction):
 
 
 @dataclass(frozen=True, slots=True)
+class TakesOn(WithoutClock):
+    """Something that puts more at stake: it waits for such a fee however long that takes."""
+
+
+@dataclass(frozen=True, slots=True)
 class SubmitBeacon(RoundAction):
     """Prove a round of the beacon that is due."""
 
@@ -127,11 +132,11 @@ def highest_base_fee(action: Choice, base_fee: int, cap: int, dear_for_s: int = 
     """The highest base fee at which an action is worth sending, in wei per gas; None for any.
 
     What has no clock waits below the cap, for a day at most of the seconds `dear_for_s` for which every fee was above
-    it. A move that was chosen below the cap is not sent above it: the side to move then waits or defers first, and
-    chooses to move at any fee when its clock demands it (`game.clock.timing`).
+    it, and what takes more on without end. A move that was chosen below the cap is not sent above it: the side to move
+    then waits or defers first, and chooses to move at any fee when its clock demands it (`game.clock.timing`).
     """
     # Attack: a charter's cap that is below every fee, so that nobody settles work before the run is wound down, which
     # makes it void and gives its pay back to the sponsor.
     has_none = isinstance(action, EndOverdue) or (isinstance(action, RoundAction) and not action.has_clock)
-    waits = has_none and dear_for_s <= DEAR_S
+    waits = isinstance(action, TakesOn) or (has_none and dear_for_s <= DEAR_S)
     return cap if waits or (isinstance(action, Play) and base_fee <= cap) else None

@@ -23,6 +23,7 @@ def test_work_is_paid_in_a_run_whose_cap_is_below_every_fee(
     stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(round_actions, "DEAR_S", 2 * HOUR)
+    monkeypatch.setattr(round_actions, "TakesOn", ())  # they joined while gas was cheap
     usual = new_whole_run(stage, tmp_path / "usual", seats=2, rounds=1)
     chain = replace(usual.run.charter.chain, fee_cap=1)
     run = deploy_run(stage.chain, stage.sponsor, replace(usual.run.charter, chain=chain))

@@ -14,11 +14,13 @@ from typing import Any, cast
 
 import pytest
 import typer
+from eth_account import Account
 from eth_utils.address import to_checksum_address
 
-from assay.cli import sponsors
+from assay.cli import acting, sponsors
 from assay.cli.common import archive_of
-from assay.cli.joining import chain_faults, dear_gas
+from assay.cli.joining import dear_gas
+from assay.cli.terms_checks import UnfitTerms, unfit_terms
 from assay.planning.measured import MARGIN, MachineReading, MachineVerdict, WindowNeed, measure
 from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.errors import ExitCode
@@ -26,10 +28,13 @@ from assay.protocol.run.layouts import zero_root
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Address, Digest, Wei
 from assay.settings import Settings
+from assay.sponsor.launching import deposit
 from assay_ledger.chain.fees import Market
+from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.store.blobs import open_store
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.whole_run import new_whole_run
+from tests.harness.actors.world import ETHER
 from tests.harness.commands import assay_on
 
 NOBODY = "0x" + "77" * 20
@@ -116,16 +121,34 @@ def test_terms_of_a_local_chain_are_believed_of_no_other(
     posted: tuple[Desk, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, run = posted
-    assert run.charter.chain.inclusion_delay == CHAINS["local"].inclusion_delay and not chain_faults(run)
+    assert run.charter.chain.inclusion_delay == CHAINS["local"].inclusion_delay and not unfit_terms(run)
     monkeypatch.setattr("assay.node.local.is_local", lambda _: False)
-    told = chain_faults(run)
+    told = unfit_terms(run)
     assert [seconds in line for seconds, line in zip(("780 s", "600 s", "86400 s"), told, strict=True)] == [True] * 3
     for name, kind in CHAINS.items():
         for price in (0, 1):
             said = SimpleNamespace(chain=run.chain, charter=SimpleNamespace(chain=kind.chain(Wei(price), Wei(0))))
-            found = chain_faults(cast(Any, said))
+            found = unfit_terms(cast(Any, said))
             assert len(found) == 3 * (name == "local") + (not price)
             assert price or "pays nothing" in found[-1]
+
+
+def test_nobody_begins_in_terms_that_do_not_fit_the_chain_and_who_is_in_goes_on(
+    posted: tuple[Desk, Any], elsewhere: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk, run = posted
+    sponsor = to_checksum_address(run.charter.sponsor)
+    refused = desk.refused("ledger", "stake", "1", "--yes", "--key", "sponsor", "--sponsor", sponsor, *desk.run_words)
+    assert isinstance(refused, UnfitTerms) and "780 s" in refused.message
+    keys = ActorKeys("ada", Account.create())
+    desk.stage.chain.transfer(desk.stage.sponsor, keys.account.address, ETHER)
+    with pytest.raises(UnfitTerms):
+        acting.bring(run, keys, tmp_path, None, seats=1)
+    run.chain.send(keys.account, run.token.mint(keys.address, 1))
+    deposit(run.chain, keys.account, run, Wei(1))
+    capsys.readouterr()
+    acting.bring(run, keys, tmp_path, None, seats=1)
+    assert "in the vault" in capsys.readouterr().err
 
 
 def test_gas_above_the_runs_cap_is_a_reason_to_stay_away(posted: tuple[Desk, Any]) -> None:

@@ -10,6 +10,8 @@ from assay_ledger.agents.money_actions import SettleSeat
 from assay_ledger.agents.round_actions import DEAR_S, CloseEpoch, highest_base_fee
 from assay_ledger.chain.fees import TIP_FLOOR, Market, Offer, affordable, first_offer, raised, tip_of
 from assay_ledger.chain.pace import LEAST_S, MOST_S, SEEN, SILENT_SHARE, PollPace
+from assay_solver.actions import TakeSeat
+from assay_verifier.ticket_keeping import RegisterTicket
 
 GWEI = 10**9
 
@@ -116,6 +118,9 @@ def test_what_has_no_clock_waits_below_the_cap_and_what_has_one_pays_any_fee() -
     for waits in (SettleSeat(Round(0), Seat(0), 1), EndOverdue(1)):
         assert highest_base_fee(waits, cap + 1, cap, DEAR_S) == cap
         assert highest_base_fee(waits, cap + 1, cap, DEAR_S + 1) is None
+    # Nobody begins where no reply of a game is paid for.
+    for begins in (TakeSeat(), RegisterTicket(0)):
+        assert highest_base_fee(begins, cap + 1, cap, 100 * DEAR_S) == cap
     # A move chosen below the cap goes back to its strategy when the fee has passed it.
     assert highest_base_fee(Play(1, 0), cap, cap) == cap
     assert highest_base_fee(Play(1, 0), cap + 1, cap) is None

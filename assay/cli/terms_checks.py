@@ -1,0 +1,54 @@
+"""Whether a run's terms fit the chain on which it stands: what contracts cannot know, and whoever stakes must.
+
+The run's contracts hold each term in its range. What the chain really delays and undoes, the charter only says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assay.protocol.economics.chain_profiles import CHAINS, MILDEST
+from assay.protocol.errors import RejectedError
+
+if TYPE_CHECKING:
+    from assay_ledger.rounds.run import Run
+
+
+class UnfitTerms(RejectedError):
+    """Terms that are safe on no chain like this one."""
+
+    remedy = "Put nothing into this run: its terms cannot change. `assay run can-join` says all that speaks against it."
+
+
+def check_terms(run: Run) -> None:
+    """Before anything is staked. Raises UnfitTerms.
+
+    Who has something at stake is not held up by it, and goes on to defend it.
+    """
+    faults = unfit_terms(run)
+    if faults:
+        raise UnfitTerms(f"The run's terms do not fit its chain: {'; '.join(faults)}.")
+
+
+def unfit_terms(run: Run) -> list[str]:
+    """Why the chain is none that the charter may say that it is; empty where nobody knows better."""
+    from assay.node.local import is_local
+
+    if is_local(run.chain):
+        return []
+    # Attack: the terms of a local chain on a public one, where what is drawn is seen before it stands, and a clock runs
+    # out while a transaction is kept out as long as anybody can.
+    said, least = run.charter.chain, CHAINS[MILDEST]
+    promised = (
+        ("nothing is undone after", said.reorg_depth, least.reorg_depth),
+        ("nothing is kept out for longer than", said.inclusion_delay, least.inclusion_delay),
+        ("a game survives a censor of", said.least_budget, least.least_budget),
+    )
+    found = [
+        f"its charter says that {what} {seconds} s on its chain; on any public one it takes {wanted} s at least"
+        for what, seconds, wanted in promised
+        if seconds < wanted
+    ]
+    # Attack: bonds of a wei, by which false challenges of true work cost their maker nothing but gas, and the answers
+    # theirs, for nothing, until one is missed.
+    return found if said.gas_price else [*found, "its charter pays nothing for the gas of a game's answers"]
