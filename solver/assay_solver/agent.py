@@ -158,7 +158,7 @@ class Solver(Worker):
         self.send(call, tail=self.recorder.manifests[key])
 
     def _salt(self, round_: Round, root: Digest) -> Digest:
-        return seal_salt(bytes(self.keys.local.key), round_, root)
+        return seal_salt(bytes(self.keys.local.key), self.target.facts.identity, round_, root)
 
     def confirm(self, round_: Round, view: RunView) -> None:
         """Computes a merge again by other kernels before anything is said against others. Raises RecheckMismatch.

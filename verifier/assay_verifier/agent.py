@@ -96,7 +96,7 @@ class ReplayingAgent(Agent):
         self.tickets_wanted = tickets
         self.jobs = AuditJobs(self.archive, self.compute)
         self._chains_sent = [int(entry["number"]) for entry in self.journal.entries("chain")]
-        self.chains = TicketChains(ticket_seed(keys.local), run.run_id, sent=self._chains_sent)
+        self.chains = TicketChains(ticket_seed(keys.local), run.facts.identity, sent=self._chains_sent)
         self._named: int | None = None
         """The number of the chain that the newest call names, which was not mined."""
         self._offered: bytes | None = None

@@ -116,7 +116,7 @@ class MergingAgent(ReplayingAgent):
         return found
 
     def _salt(self, node: Node, root: Digest) -> Digest:
-        return seal_salt(bytes(self.keys.local.key), node, root)
+        return seal_salt(bytes(self.keys.local.key), self.target.facts.identity, node, root)
 
     # --- lies, for those that tell some
 

@@ -28,7 +28,7 @@ RESERVE: Final = 64
 GAP: Final = 32
 """Numbers in a row without an anchor on chain, after which no further one is looked for."""
 
-_CHAIN_TAG: Final = b"assay ticket chain v1"
+_CHAIN_TAG: Final = b"assay ticket chain v2"
 
 
 class SecretChain:
@@ -80,7 +80,10 @@ class TicketChains:
     def __init__(
         self, seed: bytes, run: Digest, links: int = LINKS, reserve: int = RESERVE, *, sent: Iterable[int] = ()
     ) -> None:
-        """`sent`: numbers that the journal knows, up to which anchors are looked for however wide the gaps are."""
+        """`run`: its identity among those of all chains.
+
+        `sent`: numbers that the journal knows, up to which anchors are looked for however wide the gaps are.
+        """
         self._seed = seed
         self._run = run
         self._links, self._reserve = links, reserve

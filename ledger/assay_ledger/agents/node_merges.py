@@ -104,6 +104,9 @@ class NodeMerges:
         self._results = {key: made for key, made in self._results.items() if ids.generation_of(key[0]) > oldest}
 
 
-def seal_salt(secret: bytes, at: Round | Node, root: Digest) -> Digest:
-    """What hides a sealed root from whoever could guess it: the same in every life of an actor, and nobody else's."""
-    return Digest(hmac.new(secret, b"assay-seal" + at.to_bytes(8, "big") + root, sha256).digest())
+def seal_salt(secret: bytes, run: Digest, at: Round | Node, root: Digest) -> Digest:
+    """What hides a sealed root from whoever could guess it: the same in every life of an actor, and nobody else's.
+
+    run: its identity among those of all chains.
+    """
+    return Digest(hmac.new(secret, b"assay-seal" + run + at.to_bytes(8, "big") + root, sha256).digest())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from assay.amounts import Currency
-from assay.protocol.digests import state_digest
+from assay.protocol.digests import keccak, state_digest
 from assay.protocol.errors import refuse
 from assay.protocol.rounds.duty_types import DutyTerms
 from assay.protocol.rounds.run_terms import duty_terms, round_terms, ticket_terms
@@ -64,6 +64,15 @@ class RunFacts:
         """Those of a charter."""
         terms = round_terms(charter), duty_terms(charter), ticket_terms(charter)
         return RunFacts(chain_id, address, charter.run, *terms, beacon, currency)
+
+    @property
+    def identity(self) -> Digest:
+        """This run among those of all chains: what an actor's secrets are made for.
+
+        Attack: the terms of a run posted once more, on another chain or by another charter, so that what an actor
+        opens in one of the two shows what it has sealed in the other.
+        """
+        return keccak(self.chain_id.to_bytes(32, "big") + self.address + self.run_id)
 
     @property
     def genesis(self) -> Digest:
