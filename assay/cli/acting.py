@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.amounts import is_in_wei
-from assay.cli.common import check_money, talk
+from assay.cli.common import talk
 from assay.cli.live_role import LiveRole
 from assay.cli.noted_decimals import noted_decimals
 from assay.cli.seeing import EVENTS_FILE
-from assay.cli.terms_checks import check_terms
+from assay.cli.terms_checks import check_before_staking
 from assay.demo.lines import RunLines, parties
 from assay.protocol.errors import AssayError, FundsError, RejectedError
 from assay.protocol.types import Round, Seat, Wei
@@ -88,8 +88,7 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
     e, seen, money = run.charter.economics, run.chain.head().number, run.currency
     has = stake_in_vault(run, keys.address)
     if not has.total:
-        check_money(run)
-        check_terms(run)
+        check_before_staking(run)
     wanted = None if amount is None else _typed(run, folder, amount, has)
     if wanted is not None:
         has = _fill_up(run, keys, amount or "", wanted, has, seen)

@@ -9,7 +9,6 @@ import typer
 from assay.amounts import COIN, SHARES, Currency
 from assay.cli.common import (
     address_asked,
-    check_money,
     check_run_code,
     confirm,
     open_round_run,
@@ -36,7 +35,7 @@ from assay.cli.options import (
     with_settings,
 )
 from assay.cli.sponsors import check_sponsor
-from assay.cli.terms_checks import check_terms
+from assay.cli.terms_checks import check_before_staking
 from assay.durations import duration
 from assay.protocol.errors import FundsError, UsageError
 from assay.protocol.types import Address, Digest, Wei
@@ -65,11 +64,10 @@ def stake(
     from assay.sponsor.launching import deposit
 
     the_run = open_round_run(settings)
-    check_money(the_run)
+    check_before_staking(the_run)
     money, wei = the_run.currency, the_run.currency.parse(amount)
     check_run_code(the_run, settings)
     check_sponsor(the_run, settings)
-    check_terms(the_run)
     keys = unlock_key(settings)
     held = the_run.chain.ask(the_run.token.balance_of(keys.address))
     if held < wei:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.cli.common import check_money
 from assay.protocol.economics.chain_profiles import CHAINS, MILDEST
 from assay.protocol.errors import RejectedError
 
@@ -20,11 +21,12 @@ class UnfitTerms(RejectedError):
     remedy = "Put nothing into this run: its terms cannot change. `assay run can-join` says all that speaks against it."
 
 
-def check_terms(run: Run) -> None:
-    """Before anything is staked. Raises UnfitTerms.
+def check_before_staking(run: Run) -> None:
+    """What is looked at before anything is staked. Raises UnfitTerms, UserError (TokenUnreadable).
 
     Who has something at stake is not held up by it, and goes on to defend it.
     """
+    check_money(run)
     faults = unfit_terms(run)
     if faults:
         raise UnfitTerms(f"The run's terms do not fit its chain: {'; '.join(faults)}.")
