@@ -121,7 +121,7 @@ def progress(view: RunView) -> dict[str, Any]:
         "games": len(view.games),
         "accusations": Counter(made.status.name.lower() for made in books.duties.attestations.accusations.values()),
         "escrow": money.balance,
-        "reserved": sum(money.reserved.values()),
+        "reserved": money.reserved_total,
         "pots": {"0x" + lock.hex(): pot.amount for lock, pot in money.pots.items()},
     }
 

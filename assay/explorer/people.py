@@ -124,8 +124,8 @@ def money_document(reader: RunReader) -> Document:
         "phase": money.phase.words,
         "launched_at": money.launched_at or None,
         "escrow": wei(money.balance),
-        "reserved": {str(round_): wei(amount) for round_, amount in sorted(money.reserved.items())},
-        "unreserved": wei(money.balance - sum(money.reserved.values())),
+        "reserved": {str(round_): wei(held.total) for round_, held in sorted(money.reserves.items())},
+        "unreserved": wei(money.balance - money.reserved_total),
         "funded": [{"who": hexed(who), "amount": wei(amount)} for who, amount in sorted(money.funded.items())],
         "paid": {
             "work": wei(sum(books.work_pay.values())),

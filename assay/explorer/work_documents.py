@@ -108,7 +108,7 @@ def round_document(reader: RunReader, round_: Round) -> Document:
         "counted": {"seats": sorted(map(int, counted)), "is_closed": is_closed},
         "generation": generation_document(reader, round_ + 1),
         "epoch": epoch_of(view, round_),
-        "reserved": wei(money.reserved.get(round_, 0)),
+        "reserved": wei(money.reserves[round_].total if round_ in money.reserves else 0),
         "settled": sum(w["status"] != "OPEN" for w in works),
         "games": games_of_round(reader, round_),
     }

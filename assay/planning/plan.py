@@ -143,6 +143,7 @@ def _security(x: PlanInputs, timing: RoundTiming, tickets: int) -> RunSecurity:
         third_bounty_ppm=audit_prices.THIRD_BOUNTY_PPM,
         open_duties=open_duties,
         unsettled=timing.unsettled,
+        merge_pay=Wei(UNIT // audit_prices.MERGE_SHARE),
     )
     lock = audit_prices.min_tenure_lock(terms)
     try:

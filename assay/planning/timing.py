@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 from assay.planning.inputs import PlanInputs
 from assay.protocol.economics.round_time import SEED_SECONDS, goodput, least_epoch, unsettled_rounds
+from assay.protocol.economics.run_times import MIN_BEACON_DELAY
 
 BASE_BYTES = 4
 """A parameter of a base, f32."""
@@ -49,7 +50,7 @@ def critical_path(x: PlanInputs, inclusion: float) -> CriticalPath:
     if x.is_one_level:
         return CriticalPath(publish, x.grace, fetch, seal_and_open, 0.0)
     top = x.sum_bytes / position_up + x.groups * x.sum_bytes / position_down
-    wait = x.grace + BEACON_SECONDS + inclusion
+    wait = x.grace + MIN_BEACON_DELAY + BEACON_SECONDS + inclusion
     base = BASE_BYTES * x.parameters
     return CriticalPath(publish, wait, fetch, top + 2 * seal_and_open, base / position_up + base / down)
 

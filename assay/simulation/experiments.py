@@ -139,7 +139,9 @@ class Lab:
 def default_lab(epochs: int, seeds: int, stage: LabStage = LabStage.EVENTS) -> Lab:
     """p = 10 %, q = 20 %, v = 1/3, three open duties, two unsettled rounds, as the event model has them."""
     rates = (100_000, 200_000, 333_333, audit_prices.DRAWN_BOUNTY_PPM, audit_prices.THIRD_BOUNTY_PPM)
-    terms = audit_prices.AuditTerms(Wei(UNIT), Wei(13 * UNIT // 10), *rates, open_duties=3, unsettled=2)
+    terms = audit_prices.AuditTerms(
+        Wei(UNIT), Wei(13 * UNIT // 10), *rates, open_duties=3, unsettled=2, merge_pay=Wei(0)
+    )
     return Lab(terms, epochs, seeds, stage)
 
 

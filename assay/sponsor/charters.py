@@ -12,12 +12,19 @@ from typing import Final
 
 from assay.amounts import SHARES, TEST_MONEY, Currency
 from assay.protocol.digests import ZERO, keccak
-from assay.protocol.economics.audit_prices import DRAWN_BOUNTY_PPM, THIRD_BOUNTY_PPM, AuditTerms
+from assay.protocol.economics.audit_prices import DRAWN_BOUNTY_PPM, MERGE_SHARE, THIRD_BOUNTY_PPM, AuditTerms
 from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.economics.limits import MIN_TURN, MIN_WINDOW, PPM
-from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE, SEED_SECONDS
+from assay.protocol.economics.round_time import SEED_SECONDS
 from assay.protocol.economics.run_bounds import LEAST_TICKETS, audit_terms, check_run
-from assay.protocol.economics.run_times import MIN_STALL, REPEATS, last_verdict, min_challenge_bond, min_kept
+from assay.protocol.economics.run_times import (
+    MIN_BEACON_DELAY,
+    MIN_STALL,
+    last_verdict,
+    min_challenge_bond,
+    min_kept,
+    slowest,
+)
 from assay.protocol.economics.stake_bounds import min_lock, min_stake
 from assay.protocol.errors import UserError
 from assay.protocol.game.clock import LARGEST, Clocks, longest_game
@@ -107,7 +114,8 @@ NO_COMMITTEE: Final = Committee(0, 0)
 class Pace:
     """How a round is cut: `units` of `steps` steps each within `commit` seconds of chain time, of which `least` count.
 
-    `replay`: seconds that a party to a game has to execute a step, or all of them, again.
+    `replay`: seconds that a party to a game has to execute a step, or all of them, again; never less than `commit`, in
+    which whoever made a claim did so.
     """
 
     units: int
@@ -115,6 +123,9 @@ class Pace:
     steps: int
     commit: int
     replay: int = HOUR
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "replay", max(self.replay, self.commit))
 
 
 def pace_of(steps: int, units: int, least: int, commit: int | None = None, step_seconds: float = 0.0) -> Pace:
@@ -139,8 +150,7 @@ def pace_of(steps: int, units: int, least: int, commit: int | None = None, step_
         )
     slow = math.ceil(4 * steps * step_seconds)
     length = max(COMMIT, slow) if commit is None else commit
-    # Attack: a game on what a slow machine trained for all of a round, which it cannot train again in time.
-    return Pace(units=units, least=least, steps=steps // units, commit=length, replay=max(HOUR, slow, length))
+    return Pace(units=units, least=least, steps=steps // units, commit=length, replay=max(HOUR, slow))
 
 
 def chain_terms(kind: str, money: Currency) -> RunChain:
@@ -200,7 +210,7 @@ def check_units(money: Currency, chain: RunChain, pace: Pace, rates: AuditRates)
             remedy=remedy,
         )
     shares = (rates.audit_ppm, rates.reaudit_ppm, rates.cartel_ppm, rates.drawn_bounty_ppm, THIRD_BOUNTY_PPM)
-    if gas > min_lock(AuditTerms(Wei(price), Wei(price), *shares, open_duties=1, unsettled=1)):
+    if gas > min_lock(AuditTerms(Wei(price), Wei(price), *shares, open_duties=1, unsettled=1, merge_pay=Wei(0))):
         raise UserError(
             f"Gas is worth a whole unit of the token at least: {money.show(gas)} tokens would have to be locked for a "
             f"game's gas, where a whole commitment is worth {money.show(price)}.",
@@ -225,7 +235,7 @@ def timing(chain: RunChain, pace: Pace, capacity: int, now: int, *, is_grouped: 
         hold=hold,
         group_merge=2 * (f + turn) if is_grouped else 0,
         merge=2 * (f + turn),
-        beacon_delay=0,
+        beacon_delay=MIN_BEACON_DELAY if is_grouped else 0,
         challenge=2 * f + chain.reorg_depth + pace.replay + MIN_WINDOW + HOUR,
         rescue=f + pace.replay + MIN_WINDOW + HOUR,
         audits_from=now,
@@ -238,11 +248,10 @@ def timing(chain: RunChain, pace: Pace, capacity: int, now: int, *, is_grouped: 
         exit=0,
     )
     verdict = last_verdict(draft, f)
-    slow = verdict + EPOCHS_TO_SETTLE * (seed_delay + REPEATS * epoch)
     return RunTiming(
         **{name: getattr(draft, name) for name in RunTiming.__slots__ if name not in ("vesting", "stall", "exit")},
         vesting=verdict,
-        stall=max(MIN_STALL, slow),
+        stall=max(MIN_STALL, slowest(draft, f)),
         exit=verdict,
     )
 
@@ -362,7 +371,7 @@ def _economics(
         seat_fee=Wei(price // 50),
         ticket_bond=stake,
         wage=Wei(price * WAGE[0] // WAGE[1]),
-        merge_pay=Wei(price // 100),
+        merge_pay=Wei(price // MERGE_SHARE),
         challenge_bond=Wei(bond),
         challenge_deposit=Wei(bond // 10),
         audit_ppm=rates.audit_ppm,

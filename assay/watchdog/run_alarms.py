@@ -131,7 +131,7 @@ def judge_duties(view: RunView, who: Address, near: float) -> Iterator[Alarm]:
                     # A drained ticket has no voice, and is fined for its silence all the same.
                     short = view.books.registry.missing[ticket]
                     up = view.facts.currency.show(short)
-                    text += f"; fines left it less than half of its stake: fill up {up} tokens first"
+                    text += f"; fines left it less than nine tenths of its stake: fill up {up} tokens first"
                     figures = (*figures, ("short", str(short)))
                 yield Alarm(AlarmKind.DUTY_DUE, about, text, figures)
 
@@ -172,7 +172,7 @@ def judge_escrow(view: RunView) -> Iterator[Alarm]:
     if view.books.is_sunset():
         return
     seated = seated_next(view)
-    free, wanted = money.balance - sum(money.reserved.values()), cost_of(charter, seated, view.books.price_ppm)
+    free, wanted = money.balance - money.reserved_total, cost_of(charter, seated, view.books.price_ppm)
     if free < wanted:
         has, needs = view.facts.currency.show(free), view.facts.currency.show(wanted)
         text = f"the escrow has {has} tokens free of the {needs} that the next round sets aside: it will not open"

@@ -298,7 +298,7 @@ contract Tickets is ITickets {
         if (t.shortSince == 0) return true;
         (, uint256 left) = _vault.lockOf(lockOf(ticket));
         // Attack: let fines drain a stake, half of them into one's own pocket, and lie for what is left.
-        return 2 * left >= bond;
+        return 10 * left >= 9 * bond;
     }
 
     /// @inheritdoc ITickets

@@ -101,7 +101,8 @@ interface IEscrow is IRoundGate {
     /// @notice Everything that a round can cost was set aside.
     /// @param round number of the round, from 0
     /// @param amount in wei
-    event Reserved(uint64 indexed round, uint256 amount);
+    /// @param wages what of it is for findings alone, in wei
+    event Reserved(uint64 indexed round, uint256 amount, uint256 wages);
 
     /// @notice What a round did not earn is free again.
     /// @param round number of the round, from 0
@@ -134,10 +135,11 @@ interface IEscrow is IRoundGate {
     /// @dev What one paid in before the launch is one payment; who paid later more than once calls as often.
     function refund(address funder) external;
 
-    /// @notice Payments only: pays from the reserve of a round, beyond it from what no round has reserved. Once no round is left to settle, and no duty
-    /// can be drawn, it pays what is there.
+    /// @notice Payments only: pays from what a round has reserved for wages, or for work and openings, beyond it from what no round has reserved. Once no
+    /// round is left to settle, and no duty can be drawn, it pays what is there.
+    /// @param isWage whether it is the wage of a finding
     /// @return paid in wei
-    function pay(uint64 round, address to, uint256 amount) external returns (uint256 paid);
+    function pay(uint64 round, address to, uint256 amount, bool isWage) external returns (uint256 paid);
 
     /// @notice Payments only: a round is settled.
     function free(uint64 round) external;

@@ -128,8 +128,8 @@ interface ITickets {
     /// @param ticket id of the ticket
     error TicketConvicted(uint32 ticket);
 
-    /// @notice Fines have left the ticket less than half of B.
-    /// @dev What it said falsely would cost it next to nothing, so what it says counts as silence.
+    /// @notice Fines have left the ticket less than nine tenths of B.
+    /// @dev What it said falsely would cost it less than B was priced for, so what it says counts as silence.
     /// @custom:remedy Fill the lock up.
     /// @param ticket id of the ticket
     error TicketDrained(uint32 ticket);

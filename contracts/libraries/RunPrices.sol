@@ -17,15 +17,17 @@ library RunPrices {
     uint256 internal constant LOCK_MULTIPLE = 2;
     uint256 internal constant MAX_CAPACITY = 16;
     uint256 internal constant MAX_UNSETTLED = 64;
-    /// @dev In wei. The largest product below, m G mu 10^12, stays below 2^256 with it: 48 * 66 * 10^6 * 2^112 * 10^18 * 10^12.
+    /// @dev In wei. The largest product below, m G mu 10^12, stays below 2^256 with it: 48 * 177 * 10^6 * 2^112 * 10^18 * 10^12.
     uint256 internal constant MAX_AMOUNT = type(uint112).max;
     /// @dev Epochs whose attestations can be disputed at once: a ticket has c duties open in each.
     uint256 internal constant OPEN_EPOCHS = 3;
 
-    /// @dev Somebody who is bribed to say nothing: the chance that it goes unseen, of 10^18, and what of its B it risks, of 10^30.
+    /// @dev Somebody who is bribed to say nothing: the chance that it goes unseen, of 10^18, what of its B it risks, of 10^30, and what it saves beside
+    /// unsettled pay, in wei times 10^6.
     struct Silence {
         uint256 missed;
         uint256 risk;
+        uint256 saved;
     }
 
     /// @notice Reverts by name where the terms would let somebody gain by cheating.
@@ -82,9 +84,10 @@ library RunPrices {
         least = Math.max(
             least, Math.ceilDiv(w * INVERSE_E_PPM * (2 * SQUARE + p) * SQUARE * SQUARE, 2 * PPM * p * q * lost)
         );
-        uint256 prize = OPEN_EPOCHS * e.capacity * (_ownLoss(e) + unsettled * w * PPM);
+        uint256 unpaid = unsettled * (w + e.mergePay) * PPM;
         Silence[2] memory silences = _silences(e);
         for (uint256 i = 0; i < silences.length; ++i) {
+            uint256 prize = OPEN_EPOCHS * e.capacity * (silences[i].saved + unpaid);
             least = Math.max(least, Math.ceilDiv(prize * silences[i].missed * PPM, silences[i].risk));
         }
     }
@@ -92,31 +95,29 @@ library RunPrices {
     /// @notice The largest U at which B outweighs a bribe for silence: `minStake` is at most B there, and more one round later, unless U
     /// is not what asks for most.
     function mostUnsettled(RunEconomics memory e, uint256 w) internal pure returns (uint256) {
-        uint256 prize = type(uint256).max;
+        uint256 unpaid = type(uint256).max;
         Silence[2] memory silences = _silences(e);
         for (uint256 i = 0; i < silences.length; ++i) {
-            prize = Math.min(prize, uint256(e.ticketBond) * silences[i].risk / (silences[i].missed * PPM));
+            uint256 prize = uint256(e.ticketBond) * silences[i].risk / (silences[i].missed * PPM);
+            unpaid = Math.min(unpaid, Math.saturatingSub(prize / (OPEN_EPOCHS * e.capacity), silences[i].saved));
         }
-        return Math.saturatingSub(prize / (OPEN_EPOCHS * e.capacity), _ownLoss(e)) / (w * PPM);
+        return unpaid / ((w + e.mergePay) * PPM);
     }
 
-    /// @dev G without U W, times PPM: what an accused liar loses beside its unsettled pay.
-    function _ownLoss(RunEconomics memory e) private pure returns (uint256) {
-        return uint256(e.seatLock) * (PPM - e.drawnBountyPpm) + e.wage * PPM;
-    }
-
-    /// @dev A bribed auditor and a bribed re-auditor, with m open duties.
+    /// @dev A bribed auditor, who saves what an accused liar loses, and a bribed re-auditor, who saves the wages of a first liar's open duties too; m
+    /// duties are open. Who audits the same work accuses its maker alone: an attestation falls by who is drawn for it.
     function _silences(RunEconomics memory e) private pure returns (Silence[2] memory silences) {
         (uint256 p, uint256 q) = (honest(e, e.auditPpm), honest(e, e.reauditPpm));
         (uint256 lost, uint256 m) = (lostOf(e), OPEN_EPOCHS * e.capacity);
-        uint256 missed = Math.ceilDiv(ONE * SQUARE * SQUARE, (SQUARE + p) * (SQUARE + q));
-        silences[0] = Silence(missed, (ONE - power(missed, m)) * lost);
-        missed = Math.ceilDiv(ONE * SQUARE, SQUARE + q);
+        uint256 saved = uint256(e.seatLock) * (PPM - e.drawnBountyPpm) + e.wage * PPM;
+        uint256 missed = Math.ceilDiv(ONE * SQUARE, SQUARE + q);
+        silences[0].missed = Math.ceilDiv(ONE * SQUARE * SQUARE, (SQUARE + p) * (SQUARE + q));
+        (silences[0].risk, silences[0].saved) = ((ONE - power(missed, m)) * lost, saved);
         uint256 risk = (ONE - power(missed, 2 * m)) * lost;
         uint256 forgone = m * missed * (PPM - e.drawnBountyPpm) * PPM;
         // Attack: stakes so many times covered that the prize of silence grows with them as fast as its risk.
         if (risk <= forgone) revert IRunCharter.NoStakeSuffices(m);
-        silences[1] = Silence(missed, risk - forgone);
+        silences[1] = Silence(missed, risk - forgone, saved + (m - 1) * e.wage * PPM);
     }
 
     /// @notice p_h or q_h: what tickets outside the cartel replay, times 10^12.

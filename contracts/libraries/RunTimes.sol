@@ -12,6 +12,8 @@ library RunTimes {
     uint256 internal constant MARGIN = 600; // seconds: a loaded machine is never late
     /// @dev Seconds of every turn and stage beyond what the chain can delay.
     uint256 internal constant MIN_TURN = 60;
+    /// @dev Seconds within which a block is built after its own time, and a beacon's round after that: a block of Ethereum and four rounds of drand.
+    uint256 internal constant MIN_BEACON_DELAY = 24;
     uint256 internal constant MAX_WINDOW = 180 days; // beyond any use; a payee waits for sums of these
     uint256 internal constant MAX_DELAY = 30 days; // of the chain or of a clock
     uint256 internal constant MIN_STALL = 14 days;
@@ -31,7 +33,8 @@ library RunTimes {
         checkRange("reorg depth", c.reorgDepth, 0, MAX_DELAY);
         checkRange("inclusion delay", c.inclusionDelay, 0, MAX_DELAY);
         checkRange("least budget", c.leastBudget, 0, MAX_DELAY);
-        _checkClocks(terms.clocks, c);
+        checkRange("commit", t.commit, MARGIN, MAX_DELAY);
+        _checkClocks(terms.clocks, c, t.commit);
         _checkRounds(t, c, terms.clocks.replay, terms.training.seats);
         _checkEpochs(t, c, terms.economics.capacity);
         checkRange("audits from", t.auditsFrom, 0, terms.launch.openFrom);
@@ -52,9 +55,11 @@ library RunTimes {
         return 2 * trial + t.rescue;
     }
 
-    /// @notice From an opening until its generation is final and all that follows from its round is settled, at the slowest.
+    /// @notice From one final generation to the next, and until all that follows from its round is settled, at the slowest.
     function slowest(RunTiming memory t, uint256 inclusionDelay) internal pure returns (uint256) {
-        return lastVerdict(t, inclusionDelay) + EPOCHS_TO_SETTLE * (t.seedDelay + REPEATS * uint256(t.epoch));
+        // The next round may wait until what U rounds before it earned is due.
+        uint256 audits = EPOCHS_TO_SETTLE * (t.seedDelay + REPEATS * uint256(t.epoch));
+        return audits + t.commit + inclusionDelay + untilFinal(t) + lastVerdict(t, inclusionDelay);
     }
 
     /// @notice U: rounds of C from a commitment until it is paid, if nobody is late: until its audits are over, or its base is final.
@@ -78,22 +83,23 @@ library RunTimes {
         return (_mostReplies(arity) + 1) * (CHALLENGER_MOVE_GAS * c.gasPrice + MOVE_BYTES * uint256(c.dataPrice));
     }
 
-    function _checkClocks(Clocks memory k, RunChain memory c) private pure {
+    function _checkClocks(Clocks memory k, RunChain memory c, uint256 commit) private pure {
         // Attack: clocks so short that a second of silence, or a censorship that the chain admits, convicts.
         checkRange("budget", k.budget, Math.max(c.leastBudget, MARGIN), MAX_DELAY);
-        checkRange("replay", k.replay, MIN_TURN, MAX_DELAY);
+        // Attack: a game about true work whose answer takes longer than its clock. Who did the work in C does it again in C.
+        checkRange("replay", k.replay, commit, MAX_DELAY);
         checkRange("move", k.move, MIN_TURN, MAX_DELAY);
     }
 
     function _checkRounds(RunTiming memory t, RunChain memory c, uint256 replay, uint256 seats) private pure {
         uint256 f = c.inclusionDelay;
-        checkRange("commit", t.commit, MARGIN, MAX_WINDOW / 4);
         // Attack: transactions kept out for the chain's inclusion delay F, of which every stage takes one, a merge two.
         checkRange("hold", t.hold, f + MIN_TURN, MAX_WINDOW);
         checkRange("grace", t.grace, 0, Math.min(f, t.hold));
         checkRange("group merge", t.groupMerge, seats > 64 ? 2 * (f + MIN_TURN) : 0, seats > 64 ? MAX_WINDOW : 0);
         checkRange("merge", t.merge, 2 * (f + MIN_TURN), MAX_WINDOW);
-        checkRange("beacon delay", t.beaconDelay, 0, MAX_DELAY);
+        // Attack: the last commitment, which closes the mask, held back until the committees that follow from it suit its maker.
+        checkRange("beacon delay", t.beaconDelay, seats > 64 ? MIN_BEACON_DELAY : 0, MAX_DELAY);
         // A committed challenge takes two transactions, the second later than what can be undone.
         checkRange("challenge", t.challenge, 2 * f + c.reorgDepth + replay + MARGIN, MAX_WINDOW);
         // A rescuer may have to compute the merge first.

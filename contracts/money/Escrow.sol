@@ -62,6 +62,12 @@ contract Escrow is IEscrow {
         uint256 back; // paid back
     }
 
+    /// @dev What is set aside for a round; in wei, together no more than the vault holds.
+    struct Reserve {
+        uint128 pay; // of work and openings
+        uint128 wages;
+    }
+
     /// @dev A funder's payment: what came before it, and what it was; in wei.
     struct Part {
         uint256 before;
@@ -82,8 +88,7 @@ contract Escrow is IEscrow {
     uint256 private _paidBack;
     mapping(uint256 before => Pool) private _pools;
     mapping(address funder => Part[]) private _parts;
-    /// @inheritdoc IEscrow
-    mapping(uint64 round => uint256) public reservedOf;
+    mapping(uint64 round => Reserve) private _reserves;
     /// @inheritdoc IEscrow
     mapping(address funder => uint256) public fundedOf;
     mapping(uint64 round => uint256) private _pricePpm;
@@ -222,28 +227,33 @@ contract Escrow is IEscrow {
         if (_capacity * (count / _shifts) * _firstAuditPpm < 2 * load * _auditPpm) return false;
         // Attack: seats that end round after round within seconds, until more pay is unsettled than B makes silence dearer than.
         if (round >= mostUnsettled && !_isDue(round - uint64(mostUnsettled))) return false;
-        uint256 amount = costOf(seated);
+        (uint256 forWork, uint256 wages) = _costs(seated);
+        uint256 amount = forWork + wages;
         // Attack: work that nothing is there to pay for.
         if (balance() < reservedTotal + amount) return false;
         (_epoch, _load) = (epoch, uint64(load));
         // Attack: a price that changes for work which is done.
         if (isGoverned) _pricePpm[round] = _governor.pricePpm();
-        reservedOf[round] = amount;
+        _reserves[round] = Reserve(uint128(forWork), uint128(wages));
         reservedTotal += amount;
         ++liveRounds;
-        emit Reserved(round, amount);
+        emit Reserved(round, amount, wages);
         return true;
     }
 
     /// @inheritdoc IEscrow
-    function pay(uint64 round, address to, uint256 amount)
+    function pay(uint64 round, address to, uint256 amount, bool isWage)
         external
         onlyPayments
         during(RunPhase.RUNNING)
         returns (uint256 paid)
     {
-        uint256 fromReserve = Math.min(amount, reservedOf[round]);
-        reservedOf[round] -= fromReserve;
+        Reserve storage held = _reserves[round];
+        // Attack: more findings than a round has set wages aside for, paid from its work's pay, so that nobody settles the work until the run
+        // is wound down, and the rest goes back to its funders.
+        uint256 fromReserve = Math.min(amount, isWage ? held.wages : held.pay);
+        if (isWage) held.wages -= uint128(fromReserve);
+        else held.pay -= uint128(fromReserve);
         reservedTotal -= fromReserve;
         uint256 there = balance();
         uint256 needed = reservedTotal + amount;
@@ -259,8 +269,8 @@ contract Escrow is IEscrow {
 
     /// @inheritdoc IEscrow
     function free(uint64 round) external onlyPayments during(RunPhase.RUNNING) {
-        uint256 unearned = reservedOf[round];
-        reservedOf[round] = 0;
+        uint256 unearned = reservedOf(round);
+        delete _reserves[round];
         reservedTotal -= unearned;
         --liveRounds;
         emit Freed(round, unearned);
@@ -279,19 +289,31 @@ contract Escrow is IEscrow {
     }
 
     /// @inheritdoc IEscrow
+    function reservedOf(uint64 round) public view returns (uint256) {
+        Reserve storage held = _reserves[round];
+        return uint256(held.pay) + held.wages;
+    }
+
+    /// @inheritdoc IEscrow
     function workPayOf(uint64 round, uint256 amount) external view returns (uint256) {
         return address(_governor) == address(0) ? amount : amount * _pricePpm[round] / PPM;
     }
 
     /// @inheritdoc IEscrow
-    /// @dev Twice the wages that p / (1 - q) findings a commitment lead to; draws beyond it are paid from what is not reserved.
-    function costOf(uint256 seated) public view returns (uint256) {
-        uint256 ppm = address(_governor) == address(0) ? PPM : _governor.pricePpm();
-        return seated * (Math.ceilDiv(_workPay * ppm, PPM) + _seatMergePay) + _committeePay
-            + Math.ceilDiv(2 * seated * _auditPpm * _wage, _firstAuditPpm);
+    function costOf(uint256 seated) external view returns (uint256) {
+        (uint256 forWork, uint256 wages) = _costs(seated);
+        return forWork + wages;
     }
 
     // ------------------------------------------------------------------------------------------------ inside
+
+    /// @dev What a round of so many seats sets aside for work and openings, and twice the wages that p / (1 - q) findings a commitment lead to;
+    /// findings beyond it are paid from what is not reserved.
+    function _costs(uint256 seated) private view returns (uint256 forWork, uint256 wages) {
+        uint256 ppm = address(_governor) == address(0) ? PPM : _governor.pricePpm();
+        forWork = seated * (Math.ceilDiv(_workPay * ppm, PPM) + _seatMergePay) + _committeePay;
+        wages = Math.ceilDiv(2 * seated * _auditPpm * _wage, _firstAuditPpm);
+    }
 
     /// @dev When the run moved last. While rounds may open both generations and epochs have to.
     function _movedAt() private view returns (uint256) {

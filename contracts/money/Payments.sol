@@ -84,7 +84,7 @@ contract Payments is IPayments {
         }
         emit WorkPaid(round, seat, work.tenure, status, pay, shares);
         address holder = _tenures.holderOf(work.tenure);
-        if (pay != 0) _escrow.pay(round, holder, pay);
+        if (pay != 0) _escrow.pay(round, holder, pay, false);
         if (shares != 0) {
             _grants.credit(keccak256(abi.encode("assay.work", round, seat)), holder, shares, work.tenure, 0);
         }
@@ -107,7 +107,7 @@ contract Payments is IPayments {
             if (isOpen || base != GenerationStatus.FINAL) revert FindingOpen(id);
             (pay, shares) = (_wage, _dutyShares);
         }
-        if (pay != 0) pay = _escrow.pay(a.round, payee, pay);
+        if (pay != 0) pay = _escrow.pay(a.round, payee, pay, true);
         emit FindingPaid(id, a.ticket, pay, shares);
         if (shares != 0) _grants.credit(id, payee, shares, 0, a.ticket);
     }
@@ -132,7 +132,7 @@ contract Payments is IPayments {
         if (settled == _generations.nodeOf(node, g.root).openings) ++_nodesSettled[round];
         uint256 pay = opening.fallen || convictedAt != 0 || holder == address(0) ? 0 : _mergePay;
         emit OpeningPaid(node, party, pay);
-        if (pay != 0) _escrow.pay(round, holder, pay);
+        if (pay != 0) _escrow.pay(round, holder, pay, false);
     }
 
     /// @inheritdoc IPayments

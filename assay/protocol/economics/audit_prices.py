@@ -33,6 +33,9 @@ THIRD_BOUNTY_PPM: Final = 100_000
 LOCK_MULTIPLE: Final = 2
 """S over the least lock at which laziness does not pay: an arbitrary update then costs about W beyond its own pay."""
 
+MERGE_SHARE: Final = 100
+"""W over what the opening of a final root is paid, as a rule."""
+
 MISS_WAGES: Final = 3
 """Wages that a missed duty costs."""
 
@@ -61,6 +64,13 @@ class AuditTerms:
     """m."""
     unsettled: int
     """U."""
+    merge_pay: Wei
+    """Of a round's merge, which a conviction takes beside W."""
+
+    @property
+    def unpaid(self) -> int:
+        """What of a seat's pay is not settled at once, in wei."""
+        return self.unsettled * (self.price + self.merge_pay)
 
     @property
     def honest_audit(self) -> Fraction:
@@ -126,12 +136,12 @@ def min_tenure_lock(t: AuditTerms) -> Wei:
 
 
 def prize(t: AuditTerms, lock: Wei | Fraction) -> Fraction:
-    """G = (1 - beta_d) S + U W + w, what a lie about a false commitment saves its coalition. In wei.
+    """G = (1 - beta_d) S + U (W + merge pay) + w, what a lie about a false commitment saves its coalition. In wei.
 
     Whoever accuses instead gets beta_d S from the same coalition's pocket. The liar saves its replay as well, worth at
     most its wage: it stays with the liar together with the wage that it did not earn.
     """
-    return lock * t.forgone + t.unsettled * t.price + t.wage
+    return lock * t.forgone + t.unpaid + t.wage
 
 
 def stake_if_blind(t: AuditTerms) -> Fraction:
@@ -153,26 +163,27 @@ def stake_if_insured(t: AuditTerms) -> Fraction:
 
 
 def stake_if_bribed(t: AuditTerms, lock: Wei | Fraction) -> Fraction:
-    """m G mu / ((1 - mu^m) r), mu the chance that neither an audit nor a re-audit finds a lie. In wei.
+    """m G mu / ((1 - mu_q^m) r), mu the chance that neither an audit nor a re-audit finds a lie. In wei.
 
-    Attack: a ticket attests m false commitments of its accomplices at once and saves the prize of each that is missed;
-    the first one found costs B.
+    Attack: a ticket attests m false commitments of its accomplices at once and saves the prize of each that is missed.
+    The first one that a re-audit finds costs B: who audits the same work accuses its maker, and mu_q is a re-audit's.
     """
-    missed = most_missed(t.honest_audit) * most_missed(t.honest_reaudit)
-    m = t.open_duties
-    return m * prize(t, lock) * missed / ((1 - missed**m) * t.lost)
+    unseen = most_missed(t.honest_reaudit)
+    m, missed = t.open_duties, most_missed(t.honest_audit) * unseen
+    return m * prize(t, lock) * missed / ((1 - unseen**m) * t.lost)
 
 
 def stake_if_reauditor_bribed(t: AuditTerms, lock: Wei | Fraction) -> Fraction | None:
-    """m mu G / ((1 - mu^2m) r - m mu (1 - beta_d)), mu of the re-audit alone. In wei; None: no B does.
+    """m mu (G + (m - 1) w) / ((1 - mu^2m) r - m mu (1 - beta_d)), mu of the re-audit alone. In wei; None: no B does.
 
-    Attack: a re-auditor that finds the lie lies too. It saves the prize and the first liar's stake, of which the share
-    1 - beta_d would be lost: the prize grows with B. It is looked at twice: by others drawn for the same attestation,
-    and by the next epoch's re-auditors. Deeper levels save no lock: the windows of the work are shut by then.
+    Attack: a re-auditor that finds the lie lies too. It saves the prize, the wages of what the first liar's m open
+    duties found, and its stake, of which the share 1 - beta_d would be lost: the prize grows with B. It is looked at
+    twice: by others drawn for the same attestation, and by the next epoch's re-auditors. Deeper levels save no lock:
+    the windows of the work are shut by then.
     """
     missed, m = most_missed(t.honest_reaudit), t.open_duties
     risk = (1 - missed ** (2 * m)) * t.lost - m * missed * t.forgone
-    return m * missed * prize(t, lock) / risk if risk > 0 else None
+    return m * missed * (prize(t, lock) + (m - 1) * t.wage) / risk if risk > 0 else None
 
 
 def min_ticket_stake(t: AuditTerms, lock: Wei) -> Wei:
@@ -216,7 +227,7 @@ def update_price_net(t: AuditTerms, lock: Wei | Fraction, returned: Fraction) ->
 
 def hardware_error_price(t: AuditTerms, lock: Wei) -> Wei:
     """What an honest seat loses by one wrong bit that is replayed: S and U rounds of pay."""
-    return Wei(lock + t.unsettled * t.price)
+    return Wei(lock + t.unpaid)
 
 
 def silence_price(t: AuditTerms, duties: Fraction) -> Fraction:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Final
 
 from assay.protocol.economics import audit_prices
-from assay.protocol.economics.audit_prices import AuditTerms
+from assay.protocol.economics.audit_prices import MERGE_SHARE, AuditTerms
 from assay.protocol.economics.limits import PPM
 from assay.protocol.types import Wei
 
@@ -45,7 +45,9 @@ class PriceRow:
 def usual_terms() -> AuditTerms:
     """p = 10 %, q = 20 %, v = 1/3, w = 1.3 W, W = 1; one round unsettled and one duty open."""
     shares = (100_000, 200_000, 333_333, audit_prices.DRAWN_BOUNTY_PPM, audit_prices.THIRD_BOUNTY_PPM)
-    return AuditTerms(Wei(UNIT), Wei(13 * UNIT // 10), *shares, open_duties=1, unsettled=1)
+    return AuditTerms(
+        Wei(UNIT), Wei(13 * UNIT // 10), *shares, open_duties=1, unsettled=1, merge_pay=Wei(UNIT // MERGE_SHARE)
+    )
 
 
 def price_row(audit_ppm: int, reaudit_ppm: int) -> PriceRow:

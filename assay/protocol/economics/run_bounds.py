@@ -43,6 +43,7 @@ def audit_terms(charter: RunCharter) -> AuditTerms:
         third_bounty_ppm=e.third_bounty_ppm,
         open_duties=OPEN_EPOCHS * e.capacity,
         unsettled=unsettled_rounds(charter.timing, charter.chain.inclusion_delay),
+        merge_pay=e.merge_pay,
     )
 
 

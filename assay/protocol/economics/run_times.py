@@ -26,6 +26,10 @@ from assay.protocol.types import Wei
 
 MIN_STALL: Final = 14 * 86_400
 
+MIN_BEACON_DELAY: Final = 24
+"""From a mask's close to the round of the beacon that draws its committees, above one level: a block of Ethereum is
+built within twelve seconds after its own time, while four rounds of drand come out."""
+
 MOVE_BYTES: Final = 4096
 """Of a move: 64 digests, or a leaf of 1 KiB and the way to it."""
 
@@ -39,8 +43,12 @@ def last_verdict(t: RunTiming, inclusion_delay: int) -> int:
 
 
 def slowest(t: RunTiming, inclusion_delay: int) -> int:
-    """From an opening until its generation is final and all that follows from its round is settled, at the slowest."""
-    return last_verdict(t, inclusion_delay) + EPOCHS_TO_SETTLE * (t.seed_delay + REPEATS * t.epoch)
+    """From one final generation to the next, and until all that follows from its round is settled, at the slowest.
+
+    The next round may wait until what U rounds before it earned is due.
+    """
+    audits = EPOCHS_TO_SETTLE * (t.seed_delay + REPEATS * t.epoch)
+    return audits + t.commit + inclusion_delay + until_final(t) + last_verdict(t, inclusion_delay)
 
 
 def unsettled_rounds(t: RunTiming, inclusion_delay: int) -> int:
@@ -97,16 +105,17 @@ def _ranges(charter: RunCharter) -> tuple[tuple[str, int, int, int], ...]:
         ("reorg depth", c.reorg_depth, 0, MAX_DELAY),
         ("inclusion delay", f, 0, MAX_DELAY),
         ("least budget", c.least_budget, 0, MAX_DELAY),
+        ("commit", t.commit, MIN_WINDOW, MAX_DELAY),
         ("budget", k.budget, max(c.least_budget, MIN_WINDOW), MAX_DELAY),
-        ("replay", k.replay, MIN_TURN, MAX_DELAY),
+        # Who did the work in C does it again in C.
+        ("replay", k.replay, t.commit, MAX_DELAY),
         ("move", k.move, MIN_TURN, MAX_DELAY),
-        ("commit", t.commit, MIN_WINDOW, MAX_WINDOW // 4),
         # Every stage may take one inclusion, a merge two.
         ("hold", t.hold, f + MIN_TURN, MAX_WINDOW),
         ("grace", t.grace, 0, min(f, t.hold)),
         ("group merge", t.group_merge, 2 * (f + MIN_TURN) if wide else 0, MAX_WINDOW if wide else 0),
         ("merge", t.merge, 2 * (f + MIN_TURN), MAX_WINDOW),
-        ("beacon delay", t.beacon_delay, 0, MAX_DELAY),
+        ("beacon delay", t.beacon_delay, MIN_BEACON_DELAY if wide else 0, MAX_DELAY),
         # A committed challenge takes two transactions, the second later than what can be undone.
         ("challenge", t.challenge, 2 * f + c.reorg_depth + k.replay + MIN_WINDOW, MAX_WINDOW),
         ("rescue", t.rescue, f + k.replay + MIN_WINDOW, MAX_WINDOW),

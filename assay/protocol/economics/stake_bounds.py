@@ -6,7 +6,7 @@ never below the exact one, and above it by less than a part in 10^9 unless hardl
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from assay.protocol.economics.audit_prices import INVERSE_E_PPM, LOCK_MULTIPLE, AuditTerms
 from assay.protocol.economics.limits import PPM, refusal
@@ -33,8 +33,9 @@ def min_stake(t: AuditTerms, lock: Wei) -> Wei:
     lost, m = _lost(t), t.open_duties
     blind = _up(t.wage * SQUARE * SQUARE, q * lost)
     insured = _up(t.price * INVERSE_E_PPM * (2 * SQUARE + p) * SQUARE * SQUARE, 2 * PPM * p * q * lost)
-    prize = m * (_own_loss(t, lock) + t.unsettled * t.price * PPM)
-    return Wei(max(blind, insured, *(_up(prize * missed * PPM, risk) for missed, risk in _silences(t))))
+    unpaid = t.unsettled * (t.price + t.merge_pay) * PPM
+    bribed = (_up(m * (silence.saved + unpaid) * silence.missed * PPM, silence.risk) for silence in _silences(t, lock))
+    return Wei(max(blind, insured, *bribed))
 
 
 def most_unsettled(t: AuditTerms, lock: Wei, stake: Wei) -> int:
@@ -43,22 +44,32 @@ def most_unsettled(t: AuditTerms, lock: Wei, stake: Wei) -> int:
     `min_stake` is at most B there, and more one round later unless U is not what asks for most.
     Raises RejectedError (NoStakeSuffices).
     """
-    prize = min(stake * risk // (missed * PPM) for missed, risk in _silences(t))
-    return max(prize // t.open_duties - _own_loss(t, lock), 0) // (t.price * PPM)
+    prizes = ((stake * silence.risk // (silence.missed * PPM), silence.saved) for silence in _silences(t, lock))
+    unpaid = min(max(prize // t.open_duties - saved, 0) for prize, saved in prizes)
+    return unpaid // ((t.price + t.merge_pay) * PPM)
 
 
-def _own_loss(t: AuditTerms, lock: Wei) -> int:
-    """G without U W, times PPM: what an accused liar loses beside its unsettled pay."""
-    return lock * (PPM - t.drawn_bounty_ppm) + t.wage * PPM
+class _Silence(NamedTuple):
+    """Somebody who is bribed to say nothing."""
+
+    missed: int
+    """The chance that it goes unseen, of 10^18."""
+    risk: int
+    """What of its B it risks, of 10^30."""
+    saved: int
+    """What it saves beside unsettled pay, in wei times PPM."""
 
 
-def _silences(t: AuditTerms) -> tuple[tuple[int, int], tuple[int, int]]:
-    """A bribed auditor and a bribed re-auditor: how often silence goes unseen, of 10^18, what of B it risks, of 10^30.
+def _silences(t: AuditTerms, lock: Wei) -> tuple[_Silence, _Silence]:
+    """A bribed auditor, who saves what an accused liar loses, and a bribed re-auditor, with a first liar's wages too.
+
+    Who audits the same work accuses its maker alone: an attestation falls by who is drawn for it.
 
     Raises RejectedError (NoStakeSuffices).
     """
     p, q = _honest(t, t.audit_ppm), _honest(t, t.reaudit_ppm)
     lost, m = _lost(t), t.open_duties
+    saved = lock * (PPM - t.drawn_bounty_ppm) + t.wage * PPM
     bribed = _up(ONE * SQUARE * SQUARE, (SQUARE + p) * (SQUARE + q))
     missed = _up(ONE * SQUARE, SQUARE + q)
     risk = (ONE - power(missed, 2 * m)) * lost
@@ -68,7 +79,8 @@ def _silences(t: AuditTerms) -> tuple[tuple[int, int], tuple[int, int]]:
             "NoStakeSuffices",
             f"With {m} open duties a ticket, re-auditors are cheaper to bribe than to lose at any stake.",
         )
-    return (bribed, (ONE - power(bribed, m)) * lost), (missed, risk - forgone)
+    first = _Silence(bribed, (ONE - power(missed, m)) * lost, saved)
+    return first, _Silence(missed, risk - forgone, saved + (m - 1) * t.wage * PPM)
 
 
 def power(x: int, n: int) -> int:

@@ -6,9 +6,8 @@ came: first what was there at the launch, which is one pool, then each later pay
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Protocol
 
 from assay.protocol import abi
 from assay.protocol.digests import keccak
@@ -16,7 +15,7 @@ from assay.protocol.economics.limits import PPM
 from assay.protocol.economics.run_bounds import most_unsettled
 from assay.protocol.economics.run_times import until_final
 from assay.protocol.errors import refuse
-from assay.protocol.rounds.ticket_types import Calls
+from assay.protocol.rounds.escrow_peers import CountedTickets, EscrowedAudits, GovernedRounds, LaunchedRounds
 from assay.protocol.rounds.vault import Vault
 from assay.protocol.run.run_charter import RunCharter, RunEconomics
 from assay.protocol.types import Address, Digest, Round, Wei
@@ -44,62 +43,6 @@ class RunPhase(IntEnum):
         return self > RunPhase.RUNNING
 
 
-class CountedTickets(Protocol):
-    """What the escrow asks of tickets."""
-
-    def count_at(self, time: int, now: int) -> int:
-        """Tickets that count at a time."""
-
-
-class LaunchedRounds(Protocol):
-    """What the escrow asks of the books of rounds."""
-
-    def begin(self, now: int) -> None:
-        """Open round 0. Raises Paused."""
-
-    def opened(self) -> int:
-        """Rounds that have opened."""
-
-    def commit_until(self, round_: Round) -> int:
-        """The last second of a round's commitments."""
-
-    def seated_at(self, round_: Round) -> int:
-        """Seats held in a round."""
-
-    def is_over(self, now: int) -> bool:
-        """No round will open any more."""
-
-    def final_at(self) -> int:
-        """Chain time at which a generation became final for the last time."""
-
-    def is_decided(self) -> bool:
-        """The last round's generation is final, or it is cut and the newest before it is final."""
-
-
-class GovernedRounds(Protocol):
-    """What the escrow asks of the run's governor."""
-
-    price_ppm: int
-    """Part of the charter's price of a unit that a round that opens now pays, in parts per million."""
-
-    def is_paused(self, now: int) -> bool:
-        """Whether no round opens now, by a pause."""
-
-
-class EscrowedAudits(Calls, Protocol):
-    """What the escrow asks of audits."""
-
-    def over_after(self, time: int) -> int:
-        """See EpochEnds."""
-
-    @property
-    def last_epoch(self) -> int:
-        """The last epoch in which duties are drawn; 0 until it is known."""
-
-    def unpaid_findings(self) -> int:
-        """Findings that were made and are not settled."""
-
-
 @dataclass(slots=True)
 class Pool:
     """Money that came at one point of the order, in wei."""
@@ -109,6 +52,29 @@ class Pool:
     """Of it what has not been paid back, or been called for."""
     back: int = 0
     """What was paid back."""
+
+
+@dataclass(slots=True)
+class Reserve:
+    """What is set aside for a round, in wei."""
+
+    pay: int
+    """Of work and openings."""
+    wages: int
+
+    @property
+    def total(self) -> int:
+        """Both."""
+        return self.pay + self.wages
+
+    def take(self, amount: int, *, is_wage: bool) -> int:
+        """Pay so much; what of it was set aside for this."""
+        taken = min(amount, self.wages if is_wage else self.pay)
+        if is_wage:
+            self.wages -= taken
+        else:
+            self.pay -= taken
+        return taken
 
 
 class Escrow:
@@ -134,7 +100,7 @@ class Escrow:
         self.load = (0, 0)
         """The newest epoch when the last round opened, and seats of rounds opened while it was."""
         self.live_rounds = 0
-        self.reserved: dict[Round, int] = {}
+        self.reserved: dict[Round, Reserve] = {}
         self.paid_in = 0
         self.paid_back = 0
         self.pools: dict[int, Pool] = {}
@@ -252,7 +218,9 @@ class Escrow:
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Set aside what a round that may open can cost."""
         self.load = (self.audits.newest()[0], self._load_with(seated))
-        self.reserved[round_] = self.cost_of(seated)
+        cost = self.cost_of(seated)
+        wages = wages_of(self.charter.economics, seated)
+        self.reserved[round_] = Reserve(cost - wages, wages)
         if self.governor is not None:
             # Attack: a price that changes for work which is done.
             self.prices[round_] = self.governor.price_ppm
@@ -260,18 +228,20 @@ class Escrow:
 
     # --- payments
 
-    def pay(self, round_: Round, to: Address, amount: int) -> int:
-        """Pay from a round's reserve, beyond it from what is not reserved; what was paid.
+    def pay(self, round_: Round, to: Address, amount: int, *, is_wage: bool = False) -> int:
+        """Pay from what a round has reserved for it, beyond that from what is not reserved; what was paid.
 
         Once no round is left to settle, and no duty can be drawn, it pays what is there: it is all that there will be,
         and one wage more would keep the run from its end. Raises WrongPhase, EscrowShort.
         """
         self._check_phase(RunPhase.RUNNING)
-        held = self.reserved.get(round_, 0)
-        needed = self.reserved_total - min(amount, held) + amount
+        held = self.reserved.get(round_, Reserve(0, 0))
+        # Attack: more findings than a round has set wages aside for, paid from its work's pay, so that nobody settles
+        # the work until the run is wound down, and the rest goes back to its funders.
+        needed = self.reserved_total - replace(held).take(amount, is_wage=is_wage) + amount
         if self.balance < needed and (self.live_rounds or not self._are_duties_over()):
             raise refuse("EscrowShort", escrow=self.balance, needed=needed)
-        self.reserved[round_] = held - min(amount, held)
+        held.take(amount, is_wage=is_wage)
         if paid := min(amount, self.balance):
             self.vault.seize(ESCROW_LOCK, to, Wei(paid))
         return paid
@@ -279,7 +249,7 @@ class Escrow:
     def free(self, round_: Round) -> None:
         """A round is settled. Raises WrongPhase."""
         self._check_phase(RunPhase.RUNNING)
-        self.reserved[round_] = 0
+        self.reserved.pop(round_)
         self.live_rounds -= 1
 
     # --- views
@@ -304,7 +274,7 @@ class Escrow:
     @property
     def reserved_total(self) -> int:
         """What is set aside for all rounds, in wei."""
-        return sum(self.reserved.values())
+        return sum(held.total for held in self.reserved.values())
 
     # --- inside
 
@@ -369,5 +339,9 @@ def cost_of(charter: RunCharter, seated: int, price_ppm: int = PPM) -> int:
 def cost_of_terms(e: RunEconomics, units: int, seated: int, openings: int, price_ppm: int = PPM) -> int:
     """The same for commitments of so many units, and so many openings that are paid."""
     work = -(-e.unit_price * units * price_ppm // PPM) if e.pays else 0
-    wages = -(-2 * seated * e.audit_ppm * e.wage // (PPM - e.reaudit_ppm))
-    return seated * work + openings * e.merge_pay + wages
+    return seated * work + openings * e.merge_pay + wages_of(e, seated)
+
+
+def wages_of(e: RunEconomics, seated: int) -> int:
+    """What of it is for findings alone: twice those that p / (1 - q) findings a commitment lead to. In wei."""
+    return -(-2 * seated * e.audit_ppm * e.wage // (PPM - e.reaudit_ppm))

@@ -77,7 +77,10 @@ class Payments:
             is_open = self.attestations.against[made.ticket] or not self.attestations.window_of(name)
             if is_open or base is not GenerationStatus.FINAL:
                 raise refuse("FindingOpen", attestation=name)
-            pay, shares = self.escrow.pay(round_, payee, self.economics.wage), self.economics.shares_per_duty
+            pay, shares = (
+                self.escrow.pay(round_, payee, self.economics.wage, is_wage=True),
+                self.economics.shares_per_duty,
+            )
             if shares:
                 self.grants.credit(name, payee, shares, 0, made.ticket, now)
         self.findings.add(name)

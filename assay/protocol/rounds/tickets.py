@@ -312,7 +312,7 @@ class Tickets:
         held = self.tickets.get(ticket)
         if held is None or held.convicted_at:
             return False
-        return not held.short_since or 2 * self._left(ticket) >= self.terms.bond
+        return not held.short_since or 10 * self._left(ticket) >= 9 * self.terms.bond
 
     def shift_of(self, ticket: TicketId) -> int:
         """The shift that a ticket is called with."""

@@ -68,7 +68,7 @@ def goes_on(view: RunView) -> bool:
         return False
     unpaid = money.phase is RunPhase.RUNNING and len(money.findings_paid) < len(view.state.attestations)
     leaves = any(t.until and not t.convicted_at for t in tickets)
-    waits = view.state.unsettled or money.reserved or unpaid or leaves or pots_wait(view)
+    waits = view.state.unsettled or money.reserves or unpaid or leaves or pots_wait(view)
     return not view.is_over or bool(waits)
 
 

@@ -76,7 +76,7 @@ def may_open(view: RunView) -> bool:
     load = seated + sum(r.seated for r in view.books.commitments.rounds if r.t0 >= begun)
     if money.phase is not RunPhase.RUNNING or not has_auditors(view, load):
         return False
-    return money.balance >= sum(money.reserved.values()) + cost_of(view.charter, seated, view.books.price_ppm)
+    return money.balance >= money.reserved_total + cost_of(view.charter, seated, view.books.price_ppm)
 
 
 def winds_down_at(view: RunView) -> int:
@@ -196,7 +196,7 @@ def _payable(view: RunView) -> Iterator[tuple[nodes.OpeningOwner, Task]]:
 def _rounds(view: RunView) -> Iterator[Task]:
     """What settled rounds did not cost."""
     duties, money = view.books.duties, view.state.money
-    for round_ in money.reserved:
+    for round_ in money.reserves:
         epoch = epoch_of(view, round_)
         since = 0 if epoch is None else duties.over_since(epoch + EPOCHS_TO_CLAIM)
         settled = money.work_settled[round_] == view.round_of(round_).committed and _are_openings_over(view, round_)
@@ -220,7 +220,7 @@ def _are_openings_over(view: RunView, round_: Round) -> bool:
 def _finish(view: RunView) -> Iterator[Task]:
     """A run that is over and has settled everything."""
     money, duties = view.state.money, view.books.duties
-    is_paid = not money.reserved and len(money.findings_paid) == len(view.state.attestations)
+    is_paid = not money.reserves and len(money.findings_paid) == len(view.state.attestations)
     if 0 < duties.last_epoch < duties.number and is_paid:
         yield Task(money.freed_at + wait(view, 0), FinishRun())
 

@@ -102,7 +102,7 @@ def _pause(view: RunView) -> Iterator[Wait]:
 def _escrow(view: RunView, seated: int) -> Iterator[Wait]:
     """An escrow that cannot set aside what a round of so many seats may cost."""
     books, money = view.state.money, view.facts.currency
-    free, wanted = books.balance - sum(books.reserved.values()), cost_of(view.charter, seated, view.books.price_ppm)
+    free, wanted = books.balance - books.reserved_total, cost_of(view.charter, seated, view.books.price_ppm)
     if free < wanted:
         has, needs = money.brief(max(free, 0)), money.brief(wanted)
         text = f"The escrow has {has} tokens free of the {needs} that the next round sets aside."

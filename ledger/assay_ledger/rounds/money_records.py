@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.escrow import Reserve, RunPhase
 from assay.protocol.rounds.ids import generation_of
 from assay.protocol.types import Address, Digest, Round, Wei
 from assay_ledger.bindings import bounties, escrow, grants, payments
@@ -46,8 +46,8 @@ class MoneyRecords:
     funded: dict[Address, int] = field(default_factory=dict)
     balance: int = 0
     """What the escrow holds, in wei."""
-    reserved: dict[Round, int] = field(default_factory=dict)
-    """What is set aside for rounds that are not settled, in wei."""
+    reserves: dict[Round, Reserve] = field(default_factory=dict)
+    """What is set aside for rounds that are not settled."""
     freed_at: int = 0
     """Chain time at which the last round was settled."""
     work_settled: Counter[Round] = field(default_factory=Counter)
@@ -61,6 +61,11 @@ class MoneyRecords:
     vesting: dict[Digest, GrantRecord] = field(default_factory=dict)
     earned: Counter[Address] = field(default_factory=Counter)
     """Wei of bounties' parts, by who got them."""
+
+    @property
+    def reserved_total(self) -> int:
+        """What is set aside for all rounds, in wei."""
+        return sum(held.total for held in self.reserves.values())
 
     @property
     def is_ended(self) -> bool:
@@ -87,16 +92,16 @@ class MoneyRecords:
                 stops = event.phase in (RunPhase.CANCELLED, RunPhase.WOUND_DOWN)
                 self.stopped_at = now if stops else self.stopped_at
             case escrow.Reserved():
-                self.reserved[event.round] = event.amount
+                self.reserves[event.round] = Reserve(event.amount - event.wages, event.wages)
             case escrow.Freed():
-                self.reserved.pop(event.round, None)
+                self.reserves.pop(event.round, None)
                 self.freed_at = now
             case payments.WorkPaid():
                 self.work_settled[event.round] += 1
                 self._pay(event.round, event.pay)
             case payments.FindingPaid():
                 self.findings_paid.add(event.attestation)
-                self._pay(round_of(event.attestation), event.pay)
+                self._pay(round_of(event.attestation), event.pay, is_wage=True)
             case payments.OpeningPaid():
                 self.openings_paid.add((event.node, event.party))
                 self._pay(Round(generation_of(event.node) - 1), event.pay)
@@ -114,10 +119,9 @@ class MoneyRecords:
                 self.parts_taken.add(event.accusation)
                 self.earned[event.to] += event.amount
 
-    def _pay(self, round_: Round, amount: int) -> None:
-        held = self.reserved.get(round_, 0)
-        if held:
-            self.reserved[round_] = held - min(amount, held)
+    def _pay(self, round_: Round, amount: int, *, is_wage: bool = False) -> None:
+        if round_ in self.reserves:
+            self.reserves[round_].take(amount, is_wage=is_wage)
         self.balance -= amount
 
     def _entered(self, event: bounties.Entered) -> None:

@@ -106,6 +106,7 @@ def _drawn(source: random.Random) -> AuditTerms:
         *bounties,
         3 * source.randrange(1, 5),
         source.randrange(1, 65),
+        Wei(source.randrange(ETHER)),
     )
 
 

@@ -168,7 +168,7 @@ def test_a_ticket_that_fines_have_drained_is_told_to_fill_up_before_it_opens(wor
     while not call(world):
         world.close_epoch()
     world.at(world.run.duties.epochs[-1].deadline)
-    view, half = world.view(owner(world, 1)), world.charter.economics.ticket_bond // 2
+    view, tenth = world.view(owner(world, 1)), world.charter.economics.ticket_bond // 10
     held = view.books.registry.tickets[TicketId(1)]
     held.short_since = world.now
 
@@ -178,9 +178,9 @@ def test_a_ticket_that_fines_have_drained_is_told_to_fill_up_before_it_opens(wor
         assert alarm.kind is AlarmKind.DUTY_DUE
         return alarm
 
-    assert "short" not in dict(told(half).figures)
-    drained = told(half + 1)
-    assert dict(drained.figures)["short"] == str(half + 1) and "fill up" in drained.text
+    assert "short" not in dict(told(tenth).figures)
+    drained = told(tenth + 1)
+    assert dict(drained.figures)["short"] == str(tenth + 1) and "fill up" in drained.text
 
 
 def test_a_missed_call_is_told_in_later_epochs_until_its_secret_is_known(world: ToldMoneyWorld) -> None:

@@ -88,8 +88,8 @@ def test_what_an_accused_ticket_answers_is_drawn_again_like_a_miss(stage: DutySt
 # --- tickets that fines have drained
 
 
-@pytest.mark.parametrize(("bond", "speaks"), [(2 * ABSENCE, True), (2 * ABSENCE - 1, False)])
-def test_a_ticket_below_half_of_its_stake_cannot_open_until_it_is_filled_up(bond: int, speaks: bool) -> None:
+@pytest.mark.parametrize(("bond", "speaks"), [(10 * ABSENCE, True), (10 * ABSENCE - 1, False)])
+def test_a_ticket_below_nine_tenths_of_its_stake_cannot_open_until_it_is_filled_up(bond: int, speaks: bool) -> None:
     stage = DutyStage(tickets=TicketTerms(Wei(bond), TICKETS.seasoning, 1))
     stage.crew()
     begin(stage)

@@ -81,7 +81,7 @@ def test_one_wage_more_than_is_left_does_not_keep_a_run_from_its_end() -> None:
         assert world.settle_work(r, seat, own) == world.settle_opening(r + 1, ids.seat_party(Seat(seat))) == ""
     assert 0 < world.run.duties.last_epoch < world.epoch
     names = list(world.run.duties.attestations.attestations)
-    reserved = world.run.escrow.reserved[r] // wage
+    reserved = world.run.escrow.reserved[r].wages // wage
     assert len(names) >= reserved + 2
     for name in names[:reserved]:
         assert world.settle_duty(name) == ""

@@ -240,14 +240,14 @@ def test_a_ticket_drained_after_its_seal_opens_nothing(world: GroupedWorld) -> N
     node, to = w.node(0), w.add_person()
     for ticket in w.committee(node):
         assert w.seal_at(node, ticket, "sum") == ""
-    drained, halved = list(w.committee(node))[:2]
-    for ticket, more in ((drained, 1), (halved, 0)):
-        fine = Wei(TICKET_TERMS.bond // 2 + more)
+    drained, charged = list(w.committee(node))[:2]
+    for ticket, more in ((drained, 1), (charged, 0)):
+        fine = Wei(TICKET_TERMS.bond // 10 + more)
         model = lambda ticket=ticket, fine=fine: w.tickets.fine(ticket, fine, to, w.now)  # type: ignore[misc]  # noqa: E731
         assert w.do(model, "RoundsBench", "fine", ticket, fine, "0x" + to.hex()) == ""
     w.tick(1)
     assert w.open_at(node, drained, "sum") == "NotThePosition"
-    assert w.open_at(node, halved, "sum") == ""
+    assert w.open_at(node, charged, "sum") == ""
 
 
 def test_a_group_of_which_nobody_committed_is_not_waited_for(world: GroupedWorld) -> None:

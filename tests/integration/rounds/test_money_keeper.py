@@ -137,7 +137,7 @@ def test_keepers_end_a_run_whose_last_round_has_no_majority(world: KeptWorld) ->
     world.keep(lambda told: told.money.phase is RunPhase.OVER and not told.unclosed)
     assert world.model.generations.status_of(2) is GenerationStatus.CUT
     world.check_money()
-    assert world.told.money.reserved == {} and world.told.unsettled == {}
+    assert world.told.money.reserves == {} and world.told.unsettled == {}
     assert world.done["CloseOpening"] == 8
 
 
@@ -153,7 +153,7 @@ def test_keepers_carry_a_run_from_its_launch_to_its_end(world: KeptWorld) -> Non
     world.train()
     world.keep(lambda told: told.money.phase is RunPhase.OVER)
     world.check_money()
-    assert world.told.money.reserved == {} and world.told.unsettled == {} and world.told.unclosed == {}
+    assert world.told.money.reserves == {} and world.told.unsettled == {} and world.told.unclosed == {}
     assert world.done["SettleSeat"] == world.done["SettleOpening"] == world.done["CloseOpening"] == 8
     assert world.done["FreeRound"] == 2 and world.done["LaunchRun"] == 1 and not world.done["WindDown"]
     # Duties end with the work, and the run only when the last of their wages is paid.

@@ -94,12 +94,12 @@ def test_positions_of_a_convicted_ticket_are_silent(world: RoundWorld) -> None:
 
 
 @pytest.mark.parametrize("drained", [False, True])
-def test_positions_of_a_ticket_below_half_of_its_stake_are_silent(world: RoundWorld, drained: bool) -> None:
+def test_positions_of_a_ticket_below_nine_tenths_of_its_stake_are_silent(world: RoundWorld, drained: bool) -> None:
     """Half of what fines take goes to who proves them: what is left must answer for what it says."""
     w = world
     a, b = w.add_person(), w.add_person()
     due = committed(w, [(a, 1), (b, 6)])
-    fine = TICKET_TERMS.bond // 2 + drained
+    fine = TICKET_TERMS.bond // 10 + drained
     to = "0x" + b.hex()
     assert w.do(lambda: w.tickets.fine(TicketId(1), fine, b, w.now), "RoundsBench", "fine", 1, fine, to) == ""
     w.at(due)

@@ -25,7 +25,8 @@ TICKETS: Final = 14
 def run_of(**timing: int) -> RunCharter:
     """Three seats and long rounds, so that few of them are unsettled at once; B is the least that there may be."""
     c = changed(changed(RUN, "training", seats=3), "launch", seats=3)
-    c = changed(changed(c, "economics", capacity=1), "timing", commit=4 * HOUR, epoch=8 * HOUR + 1200, **timing)
+    lengths = {"commit": 4 * HOUR, "epoch": 8 * HOUR + 1200, "challenge": 5 * HOUR, "rescue": 5 * HOUR} | timing
+    c = changed(changed(changed(c, "economics", capacity=1), "clocks", replay=4 * HOUR), "timing", **lengths)
     return staked(changed(c, "timing", seasoning=40 * HOUR), merge_pay=Wei(ETHER // 100), seat_fee=Wei(ETHER // 2))
 
 

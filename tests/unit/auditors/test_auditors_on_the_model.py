@@ -49,11 +49,11 @@ def test_honest_auditors_answer_everything_and_accuse_nobody(tmp_path: Path) -> 
     assert answered[:3] == [2, 2, 2] and answered[3:6] == [6, 6, 6] and min(answered[6:]) > 6
 
 
-def test_an_auditor_with_less_than_half_of_its_stake_answers_no_call(tmp_path: Path) -> None:
+def test_an_auditor_with_less_than_nine_tenths_of_its_stake_answers_no_call(tmp_path: Path) -> None:
     made = stage_of(tmp_path)
     tickets, ticket = made.stage.tickets, made.auditors["vera"].ticket
     made.epoch()
-    tickets.fine(ticket, tickets.terms.bond // 2 + 1, ME, made.stage.now)
+    tickets.fine(ticket, tickets.terms.bond // 10 + 1, ME, made.stage.now)
     made.epoch()
     assert [number for number, by in made.stage.duties.answers if by == ticket] == [0]
     assert made.stage.duties.epochs[1].opened == 2

@@ -24,7 +24,7 @@ def terms(
 ) -> prices.AuditTerms:
     """Terms at p, q, v, m and U; both bounties as charters name them unless told otherwise."""
     rates = (round(audit * PPM), round(reaudit * PPM), v, 970_000, 100_000)
-    return prices.AuditTerms(Wei(W), Wei(13 * W // 10), *rates, m, rounds)
+    return prices.AuditTerms(Wei(W), Wei(13 * W // 10), *rates, m, rounds, Wei(W // 100))
 
 
 def draft_stake(t: prices.AuditTerms, lock: Fraction, m: int) -> Fraction:
@@ -71,7 +71,7 @@ def test_the_locks_of_the_accepted_round() -> None:
 
 @pytest.mark.parametrize(
     ("rounds", "m", "stake"),
-    [(1, 1, "70.1"), (4, 1, "70.1"), (8, 1, "87.5"), (4, 5, "98.6"), (4, 10, "202.4"), (8, 5, "156.8")],
+    [(1, 1, "70.1"), (4, 1, "78.6"), (8, 1, "125.1"), (4, 5, "174.9"), (4, 10, "553.1"), (8, 5, "233.6")],
 )
 def test_the_stakes_of_the_accepted_round(rounds: int, m: int, stake: str) -> None:
     t = terms(m=m, rounds=rounds)
@@ -96,6 +96,7 @@ any_terms = st.builds(
     third_bounty_ppm=st.integers(0, 500_000),
     open_duties=st.integers(1, 12),
     unsettled=st.integers(1, 64),
+    merge_pay=st.integers(0, 10**24).map(Wei),
 )
 
 
@@ -130,7 +131,7 @@ def test_at_the_bound_a_puppets_accusation_does_not_insure_invented_work(t: pric
 
 
 def test_without_its_bound_insurance_would_pay_at_one_percent() -> None:
-    """One open duty a ticket, one unsettled round: 55 rounds' pay at the best end, for 29 % of the stake it takes."""
+    """One open duty a ticket, one unsettled round: 55 rounds' pay at the best end, for 31 % of the stake it takes."""
     t = terms(audit=0.01)
     lock, p = prices.min_tenure_lock(t), float(t.honest_audit)
     others = prices.stake_if_reauditor_bribed(t, lock)
@@ -139,14 +140,14 @@ def test_without_its_bound_insurance_would_pay_at_one_percent() -> None:
     insured = math.exp(-t.honest_reaudit)
     kept = max(k * math.exp(-p * k) for k in range(1, 1000))
     assert round(kept) == 55
-    assert round(Fraction(stake) / prices.stake_if_insured(t), 2) == Fraction("0.29")
+    assert round(Fraction(stake) / prices.stake_if_insured(t), 2) == Fraction("0.31")
     assert insured * kept * W > (1 - insured) * stake * t.lost
     assert prices.min_ticket_stake(t, lock) == math.ceil(prices.stake_if_insured(t)) > stake
 
 
 def saved_by_a_lie(t: prices.AuditTerms, lock: Wei) -> float:
     """What a coalition would lose if its auditor accused: the lock less the auditor's bounty, all pay, and the work."""
-    return lock * (1 - t.drawn_bounty_ppm / PPM) + t.unsettled * t.price + t.wage
+    return lock * (1 - t.drawn_bounty_ppm / PPM) + t.unsettled * (t.price + t.merge_pay) + t.wage
 
 
 def lost_at_worst(t: prices.AuditTerms) -> float:
@@ -159,11 +160,12 @@ def lost_at_worst(t: prices.AuditTerms) -> float:
 
 @given(t=any_terms, duties=st.integers(1, 12))
 def test_at_the_bound_a_bribed_auditor_does_not_gain(t: prices.AuditTerms, duties: int) -> None:
-    """For every number of duties that its ticket may carry, not only the most."""
+    """For every number of duties that its ticket may carry, not only the most; who audits the same work convicts it of
+    nothing."""
     lock, stake = at_the_bounds(t)
-    missed = math.exp(-t.honest_audit - t.honest_reaudit)
-    m = min(duties, t.open_duties)
-    assert m * missed * saved_by_a_lie(t, lock) <= (1 - missed**m) * stake * lost_at_worst(t) * (1 + 1e-9)
+    unseen = math.exp(-t.honest_reaudit)
+    m, missed = min(duties, t.open_duties), math.exp(-t.honest_audit) * unseen
+    assert m * missed * saved_by_a_lie(t, lock) <= (1 - unseen**m) * stake * lost_at_worst(t) * (1 + 1e-9)
 
 
 @given(t=any_terms, duties=st.integers(1, 12))
@@ -171,7 +173,8 @@ def test_at_the_bound_a_bribed_reauditor_does_not_gain(t: prices.AuditTerms, dut
     lock, stake = at_the_bounds(t)
     missed = math.exp(-t.honest_reaudit)
     m = min(duties, t.open_duties)
-    gain = m * missed * (saved_by_a_lie(t, lock) + stake * (1 - t.drawn_bounty_ppm / PPM))
+    wages = (t.open_duties - 1) * t.wage  # of the first liar's findings, beside the work that the lie saved
+    gain = m * missed * (saved_by_a_lie(t, lock) + wages + stake * (1 - t.drawn_bounty_ppm / PPM))
     assert gain <= (1 - missed ** (2 * m)) * stake * lost_at_worst(t) * (1 + 1e-9)
 
 
@@ -229,7 +232,7 @@ def test_an_arbitrary_update_costs_about_the_pay_of_a_commitment() -> None:
 def test_what_misfortune_costs_the_honest() -> None:
     t = terms(rounds=8)
     lock = prices.min_tenure_lock(t)
-    assert prices.hardware_error_price(t, lock) == lock + 8 * W
+    assert prices.hardware_error_price(t, lock) == lock + 8 * (W + W // 100)
     assert prices.silence_price(t, Fraction(2)) == Fraction(9 * 13 * W, 10)
     assert prices.epochs_until_caught(t, Fraction(1)) == 1 / (1 - 1 / (1 + t.honest_reaudit))
     assert prices.blind_share_of_last_epoch(t, Wei(26 * W)) == Fraction(1, 2)
