@@ -153,3 +153,15 @@ def test_an_embedding_takes_as_many_gathers_and_rows_as_before():
     assert not any(isinstance(n, RowExp) and n.spec.dims == () for n in program.nodes)
     for variant in VARIANTS:
         assert "SCATTER_SUM" not in str(Executor(program, variant=variant).fallbacks)
+
+
+@pytest.mark.parametrize("alpha", [2.0, -0.5, 3])
+def test_sums_at_indices_have_their_factor(alpha: float):
+    places = torch.tensor([0, 2, 0, 1, 1, 5, 0, 0], dtype=torch.int32)
+    x = torch.linspace(-1.0, 1.0, 48).reshape(8, 6)
+
+    def function(x: Tensor, i: Tensor) -> tuple[Tensor, ...]:
+        return torch.ones(6, 6).index_add(0, i, x, alpha=alpha), torch.ones(8, 7).index_add(1, i[:6], x, alpha=alpha)
+
+    for got, eager in zip(run_captured(function, x, places), function(x, places), strict=True):
+        torch.testing.assert_close(got, eager)

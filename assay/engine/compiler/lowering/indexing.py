@@ -281,7 +281,10 @@ def _onto(ctx: Context, base: Tensorlike, added: Tensorlike) -> Tensorlike:
 
 
 @lowers(aten.index_add.default)
-def _index_add(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike, **_: Any) -> Tensorlike:
+def _index_add(
+    ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike, *, alpha: float = 1
+) -> Tensorlike:
+    x = x if alpha == 1 else ctx.apply("mul", x, alpha)
     return add_along(ctx, base, axis(dim, len(base.shape)), index, x, 1)
 
 
