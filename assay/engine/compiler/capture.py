@@ -198,7 +198,7 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
         context.node, context.result = node, node.meta["val"]
         context.values.source = source
         args, kwargs = each((positional, named), lambda a: _input(context, a))
-        return rule(context, *args, **kwargs)
+        return _typed(context, rule(context, *args, **kwargs), node.meta["val"])
     except Unsupported as error:
         offenders[(str(node.target), str(error), source)] = None
         return _LOST
@@ -208,6 +208,14 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
         reason = f"it takes more than {MAX_RANK} dimensions (merge or unroll some)"
         offenders[(str(node.target), reason, source)] = None
         return _LOST
+
+
+def _typed(context: Context, found: Any, expected: Any) -> Any:
+    """What a rule found in the element types that PyTorch gives: i32 wraps where they are of 8 bits."""
+    if isinstance(found, tuple | list):
+        return type(found)([_typed(context, x, e) for x, e in zip(found, expected, strict=False)])
+    is_tensor = isinstance(found, Strided | Fill) and isinstance(expected, Tensor)
+    return context.cast(found, program_dtype(expected.dtype)) if is_tensor else found
 
 
 def _results(node: Node) -> Sequence[Any]:

@@ -100,7 +100,9 @@ def _power(b: ScalarBuilder, r: list[Reg], exponent: int) -> Reg:
         exponent >>= 1
         if exponent:
             square = b.mul(square, square)
-    return b.f32(1.0) if result is None else result
+    if result is None:
+        return b.f32(1.0) if r[0].dtype is DType.F32 else b.i32(1)
+    return result
 
 
 def _fold_exponent(b: ScalarBuilder, r: list[Reg]) -> Reg:

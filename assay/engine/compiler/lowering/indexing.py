@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -13,7 +13,7 @@ from assay.engine import ops
 from assay.engine.compiler.ir.strided import Axes, Strided, contiguous, merge_axes, whole
 from assay.engine.compiler.ir.value import Axis, ValueRead, full_axis
 from assay.engine.compiler.ir.values import Fill, Tensorlike
-from assay.engine.compiler.lowering.reductions import check_terms, reduce
+from assay.engine.compiler.lowering.reductions import check_terms, integer_total, reduce
 from assay.engine.compiler.lowering.registry import Context, Unsupported, axis, lowers
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.types import DType
@@ -277,7 +277,7 @@ def _onto(ctx: Context, base: Tensorlike, added: Tensorlike) -> Tensorlike:
     """base + added, without the addition where base is zero."""
     if isinstance(base, Fill) and base.word == 0:
         return added
-    return ctx.apply("add", base, added)
+    return ctx.apply("add", ctx.cast(base, added.dtype), added)
 
 
 @lowers(aten.index_add.default)
@@ -290,12 +290,18 @@ def _index_add(
 
 def add_along(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x: Tensorlike, lead: int) -> Tensorlike:
     """base [*before, size, *after] plus x [*before, *index.shape, *after] added at an index of rank `lead`."""
-    source = ctx.strided(x)
-    rank = len(source.groups)
-    order = (*range(dim, dim + lead), *range(dim), *range(dim + lead, rank))
-    added = add_rows(ctx, source.permute(order), index, base.shape[dim], lead)
+    order = (*range(dim, dim + lead), *range(dim), *range(dim + lead, len(x.shape)))
     back = (*range(1, dim + 1), 0, *range(dim + 1, len(base.shape)))
-    return _onto(ctx, base, added.permute(back))
+
+    def add(terms: Tensorlike) -> Tensorlike:
+        return add_rows(ctx, ctx.strided(terms).permute(order), index, base.shape[dim], lead).permute(back)
+
+    return _onto(ctx, base, _summed(ctx, x, prod(index.shape), add))
+
+
+def _summed(ctx: Context, x: Tensorlike, count: int, add: Callable[[Tensorlike], Tensorlike]) -> Tensorlike:
+    """What `add` makes of f32, for f32 and for integers; count: of terms at most in a sum."""
+    return add(x) if x.dtype is DType.F32 else integer_total(ctx, x, count, add)
 
 
 @lowers(aten.scatter_add.default)
@@ -307,17 +313,20 @@ def _scatter_add(ctx: Context, base: Tensorlike, dim: int, index: Tensorlike, x:
     if ranks is not None:
         zeros = Fill(base.dtype, base.shape, 0)
         return _onto(ctx, base, written(ctx, zeros, dim, ranks, index.shape[dim], x))
-    at = ctx.strided(ctx.cast(index, _index_type(index)))
-    (source, at), _ = ctx.values.aligned([ctx.strided(x), at])
     others = [d for d in range(len(base.shape)) if d != dim]
-    rest = tuple(a for d in others for a in source.groups[d])
-    at_rest = tuple(a for d in others for a in at.groups[d])
-    terms = replace(source, groups=(source.groups[dim],))
-    positions = replace(at, groups=(at.groups[dim],))
-    groups = [source.groups[d] for d in others]
-    added = _scatter(ctx, terms, rest, positions, base.shape[dim], groups, at_rest)
     back = (*range(1, dim + 1), 0, *range(dim + 1, len(base.shape)))
-    return _onto(ctx, base, added.permute(back))
+
+    def add(given: Tensorlike) -> Tensorlike:
+        at = ctx.strided(ctx.cast(index, _index_type(index)))
+        (source, at), _ = ctx.values.aligned([ctx.strided(given), at])
+        rest = tuple(a for d in others for a in source.groups[d])
+        at_rest = tuple(a for d in others for a in at.groups[d])
+        terms = replace(source, groups=(source.groups[dim],))
+        positions = replace(at, groups=(at.groups[dim],))
+        groups = [source.groups[d] for d in others]
+        return _scatter(ctx, terms, rest, positions, base.shape[dim], groups, at_rest).permute(back)
+
+    return _onto(ctx, base, _summed(ctx, x, index.shape[dim], add))
 
 
 def ranks_of(ctx: Context, index: Tensorlike, dim: int) -> Strided | None:

@@ -90,16 +90,29 @@ for _target, _name in (
     (aten.cos.default, "cos"),
     (aten.reciprocal.default, "reciprocal"),
     (aten.silu.default, "silu"),
-    (aten.floor.default, "floor"),
-    (aten.ceil.default, "ceil"),
-    (aten.trunc.default, "trunc"),
-    (aten.round.default, "round"),
     (aten.sign.default, "sign"),
-    (aten.relu.default, "relu"),
 ):
     lowers(_target)(_unary(_name))
 lowers(aten.neg.default)(_unary("neg", floating=False))
 lowers(aten.abs.default)(_unary("abs", floating=False))
+
+
+def _whole(op: str) -> Any:
+    def rule(ctx: Context, x: Tensorlike) -> Tensorlike:
+        return ctx.apply(op, x) if x.dtype is DType.F32 else x  # f32 would hold 24 bits of an integer
+
+    return rule
+
+
+lowers(aten.floor.default)(_whole("floor"))
+lowers(aten.ceil.default)(_whole("ceil"))
+lowers(aten.trunc.default)(_whole("trunc"))
+lowers(aten.round.default)(_whole("round"))
+
+
+@lowers(aten.relu.default)
+def _relu(ctx: Context, x: Tensorlike) -> Tensorlike:
+    return ctx.apply("relu", x) if x.dtype is DType.F32 else ctx.apply("maximum", ctx.cast(x, DType.I32), 0)
 
 
 @lowers(aten.gelu.default)
@@ -118,6 +131,8 @@ def _gelu_backward(ctx: Context, gradient: Tensorlike, x: Tensorlike, *, approxi
 
 @lowers(aten.pow.Tensor_Scalar)
 def _pow(ctx: Context, x: Tensorlike, exponent: float) -> Tensorlike:
+    if ctx.dtype is not DType.F32:
+        return ctx.apply("power", ctx.cast(x, DType.I32), parameters=(int(exponent),))
     x = ctx.cast(x, DType.F32)
     if exponent == -0.5:
         return ctx.apply("rsqrt", x)
@@ -137,7 +152,7 @@ def _pow(ctx: Context, x: Tensorlike, exponent: float) -> Tensorlike:
 @lowers(aten.pow.Scalar)
 def _power_of(ctx: Context, base: float, x: Tensorlike) -> Tensorlike:
     """exp(x log base), whose relative error is about |x log base| roundings."""
-    if base <= 0:
+    if base <= 0 or ctx.dtype is not DType.F32:
         return RULES[aten.pow.Tensor_Tensor](ctx, float(base), x)
     return ctx.apply("exp", ctx.apply("mul", ctx.cast(x, DType.F32), math.log(base)))
 

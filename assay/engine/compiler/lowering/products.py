@@ -68,6 +68,8 @@ def _dot(ctx: Context, a: Strided, b: Strided, bits_a: int, bits_b: int, *, plai
 
     plain: b is normalized and its exponent 0.
     """
+    if a.dtype is not DType.F32:
+        raise Unsupported(f"a product of {a.dtype.name} (convert to float32 first)")
     number = len(ctx.products)
     wanted = ctx.treatments.get(number, Treatment())
     sizes = tuple(x.size for x in a.groups[-1])

@@ -168,8 +168,13 @@ def _amax(ctx: Context, x: Tensorlike, dims: Any = (), keepdim: bool = False) ->
 def _amin(ctx: Context, x: Tensorlike, dims: Any = (), keepdim: bool = False) -> Tensorlike:
     axes = all_axes(dims, len(x.shape))
     wide = x if x.dtype is DType.F32 else ctx.cast(x, DType.I32)
-    negative = reduce(ctx, "max", ctx.strided(ctx.apply("neg", wide)), axes, keepdim=keepdim)
-    return ctx.cast(ctx.apply("neg", negative), ctx.dtype)
+    turned = reduce(ctx, "max", ctx.strided(in_reverse(ctx, wide)), axes, keepdim=keepdim)
+    return ctx.cast(in_reverse(ctx, turned), ctx.dtype)
+
+
+def in_reverse(ctx: Context, x: Tensorlike) -> Tensorlike:
+    """f32 or i32 in the opposite order, and back again: ~x of integers, since the least has no negative."""
+    return ctx.apply("neg" if x.dtype is DType.F32 else "bit_not", x)
 
 
 @lowers(aten.any.default, aten.any.dim, aten.any.dims)

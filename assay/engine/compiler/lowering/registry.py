@@ -159,13 +159,15 @@ def lowers(*targets: Any) -> Callable[[LoweringRule], LoweringRule]:
 
 
 def axis(dim: int, rank: int) -> int:
-    """A dimension counted from the front."""
+    """A dimension counted from the front. Raises Unsupported of a single number, which has none."""
+    if rank == 0:
+        raise Unsupported("a single number along a dimension (reshape it to [1] first)")
     return dim + rank if dim < 0 else dim
 
 
 def all_axes(dims: Sequence[int] | int | None, rank: int) -> tuple[int, ...]:
-    """Dimensions counted from the front, ascending; none given means all."""
-    if dims is None or (not isinstance(dims, int) and not dims):
+    """Dimensions counted from the front, ascending; none given means all. A single number has none."""
+    if rank == 0 or dims is None or (not isinstance(dims, int) and not dims):
         return tuple(range(rank))
     given = [dims] if isinstance(dims, int) else dims
     return tuple(sorted(axis(d, rank) for d in given))

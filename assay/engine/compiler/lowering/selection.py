@@ -10,7 +10,7 @@ from assay.engine import ops
 from assay.engine.compiler.ir.strided import Strided
 from assay.engine.compiler.ir.values import Fill, Tensorlike
 from assay.engine.compiler.lowering.indexing import gathered, placed
-from assay.engine.compiler.lowering.reductions import reduce
+from assay.engine.compiler.lowering.reductions import in_reverse, reduce
 from assay.engine.compiler.lowering.registry import RULES, Context, all_axes, axis, lowers
 from assay.engine.compiler.lowering.shapes import narrow
 from assay.engine.runtime.values.dtypes import to_bytes
@@ -145,7 +145,7 @@ def extreme(ctx: Context, x: Tensorlike, dim: int, *, keepdim: bool, largest: bo
     Both have x's shape without the dimension, or with 1 there.
     """
     given = ctx.strided(x if x.dtype is DType.F32 else ctx.cast(x, DType.I32))
-    source = given if largest else ctx.strided(ctx.apply("neg", given))
+    source = given if largest else ctx.strided(in_reverse(ctx, given))
     top = reduce(ctx, "max", source, (dim,), keepdim=True)
     hit = ctx.apply("eq", source, top, dtype=DType.BOOL)
     if source.dtype is DType.F32:
@@ -154,7 +154,7 @@ def extreme(ctx: Context, x: Tensorlike, dim: int, *, keepdim: bool, largest: bo
     place = _iota(ctx, x.shape[dim], dim, len(x.shape), negative=True)
     marked = ctx.apply("select", hit, place, Fill(DType.I32, (), _NONE), dtype=DType.I32)
     index = ctx.apply("neg", reduce(ctx, "max", ctx.strided(marked), (dim,), keepdim=keepdim))
-    value: Tensorlike = top if largest else ctx.apply("neg", top)
+    value: Tensorlike = top if largest else in_reverse(ctx, top)
     if not keepdim:
         value = ctx.values.reshape(value, tuple(n for d, n in enumerate(x.shape) if d != dim))
     return ctx.cast(value, x.dtype), index

@@ -12,6 +12,10 @@ from torch import Tensor
 aten = torch.ops.aten
 
 
+_LEAST, _MOST = -(2**31), 2**31 - 1
+"""Of the integers of a program."""
+
+
 def _behind(x: Tensor, dim: int, shift: int, fill: float) -> Tensor:
     """x moved along a dimension by `shift`, with a fill in front."""
     padding = [0, 0] * (x.ndim - 1 - dim) + [shift, 0]
@@ -85,12 +89,12 @@ def _extremes(x: Tensor, dim: int, is_ahead: Callable[[Tensor, Tensor], Tensor],
 
 def cummax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Maxima of prefixes and their places."""
-    return _extremes(x, dim, torch.ge, -math.inf)
+    return _extremes(x, dim, torch.ge, -math.inf if x.dtype.is_floating_point else _LEAST)
 
 
 def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Minima of prefixes and their places."""
-    return _extremes(x, dim, torch.le, math.inf)
+    return _extremes(x, dim, torch.le, math.inf if x.dtype.is_floating_point else _MOST)
 
 
 def var_mean(x: Tensor, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:

@@ -73,6 +73,8 @@ def index_reduce(
     base: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """As scatter_reduce with one index for whole slices."""
+    if base.ndim == 0:
+        return NotImplemented
     dim = dim % base.ndim
     wide = index.reshape([-1 if d == dim else 1 for d in range(base.ndim)]).expand(source.shape)
     return scatter_reduce(base, dim, wide, source, reduce, include_self=include_self)
