@@ -18,6 +18,7 @@ import structlog
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from assay.engine.compiler.capture import capture
 from assay.engine.compiler.lowering.registry import FIXED22
@@ -187,6 +188,15 @@ RIGHT = [
 @pytest.mark.gate_takes(5)
 def test_what_no_later_step_reads_is_captured_as_stock_pytorch_computes_it(habit: Any):
     against_stock(recipe_of(habit))
+
+
+def test_a_first_call_of_a_checkpoint_leaves_what_is_pytorchs_own(monkeypatch: pytest.MonkeyPatch):
+    def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+        return F.mse_loss(checkpoint(module, x, use_reentrant=False), y)
+
+    monkeypatch.delattr(checkpoint.__wrapped__, "__dynamo_disable", raising=False)
+    module, data = nn.Linear(2, 2), (torch.ones(8, 2), torch.zeros(8, 2))
+    against_stock(Recipe(module, loss, torch.optim.SGD(module.parameters(), lr=0.1), data, batch_size=4))
 
 
 HOOKS = {

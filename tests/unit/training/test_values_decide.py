@@ -145,9 +145,15 @@ def by_strides(net: Net, h: Tensor) -> Tensor:
     return net.more(net.norm(h.view(2, -1, 8).transpose(1, 2)).transpose(1, 2)).reshape(h.shape)
 
 
+def by_classes(net: Net, h: Tensor) -> Tensor:
+    """One class of each row: on real numbers PyTorch writes ones at places, while it is traced it compares."""
+    return h * F.one_hot(h.argmax(1), 8)
+
+
 @pytest.mark.parametrize(
     ("middle", "prepare"),
     [
+        (by_classes, lambda net: None),
         (by_strides, lambda net: net.__dict__["_modules"].update(norm=nn.BatchNorm1d(8), more=nn.Linear(8, 8))),
         (by_deepcopy, lambda net: None),
         (with_a_look, lambda net: None),

@@ -55,6 +55,8 @@ _ITERATORS: tuple[type, ...] = (
     *(GeneratorType, enumerate, zip, map, filter, reversed),
     *(type(iter(x)) for x in _ITERABLES),
 )
+_UNCOMPILED = "__dynamo_disable"
+"""Where PyTorch keeps, on a function of its own such as `checkpoint`, what its first call made of it."""
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules")
 OWN = frozenset({"assay", "assay_ledger", "assay_solver", "assay_verifier", "assay_whistleblower"})
 STDLIB = sys.stdlib_module_names - {"__main__"}
@@ -143,7 +145,7 @@ def _attributes(value: object) -> Slots | None:
     own = _dict_of(value)
     if own is not None:
         tables = _MODULE_TABLES if isinstance(value, nn.Module) else ()
-        found = {k: ("" if k in tables else f".{k}", v) for k, v in own.items()}
+        found = {k: ("" if k in tables else f".{k}", v) for k, v in own.items() if k != _UNCOMPILED}
     for cls in type(value).__mro__:
         names = cls.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:

@@ -33,12 +33,20 @@ def _ctc_loss(
     return alignment.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
 
 
+def _one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
+    """int64 [..., num_classes]: PyTorch writes ones at places on real numbers, and compares while it is traced."""
+    if num_classes < 0:
+        return NotImplemented  # the largest element says how many
+    return (x.unsqueeze(-1) == torch.arange(num_classes, device=x.device)).to(torch.int64)
+
+
 CALLS: dict[Any, Callable[..., Any]] = {
     torch.grid_sampler: sampling.grid_sampler,
     F.grid_sample: _grid_sample,
     torch.ctc_loss: alignment.ctc_loss,
     F.ctc_loss: _ctc_loss,
     torch.cdist: sampling.cdist,
+    F.one_hot: _one_hot,
     torch._grouped_mm: matrices.grouped_mm,
     F.grouped_mm: matrices.grouped_mm,
 }
