@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RankPlace:
-    """A process among those that torchrun started together."""
+    """A process among those that torchrun started together; `local` of them are on this machine."""
 
     rank: int
     size: int
+    local: int = 1
 
 
 def place() -> RankPlace | None:
@@ -35,22 +36,26 @@ def place() -> RankPlace | None:
     """
     try:
         size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+        local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     except ValueError:
-        size, rank = 0, 0
+        size, rank, local = 0, 0, 1
     if not 0 <= rank < size:
         raise UserError(
             f"RANK is {os.environ.get('RANK')} and WORLD_SIZE {os.environ.get('WORLD_SIZE')}: no rank among others.",
             code="BadRanks",
             remedy="Leave both to torchrun, or unset them.",
         )
-    return RankPlace(rank, size) if size > 1 else None
+    return RankPlace(rank, size, local) if size > 1 else None
 
 
 def follow(mine: RankPlace) -> None:
     """Computes what rank 0 says until it ends. Raises RanksLost."""
-    from assay.training.ranked_compute import ignore_signals, join, serve
+    import torch
+
+    from assay.training.ranked_compute import RankThreads, ignore_signals, join, serve
 
     ignore_signals()
+    torch.set_num_threads(RankThreads.usual(mine.local).beside_others)
     talk.print(f"rank {mine.rank} of {mine.size}: computes with rank 0, which acts")
     with _naming(mine):
         count = serve(join())
@@ -63,10 +68,10 @@ def leading(mine: RankPlace | None) -> Iterator[Compute | None]:
     if mine is None:
         yield None
         return
-    from assay.training.ranked_compute import RankedCompute, join
+    from assay.training.ranked_compute import RankedCompute, RankThreads, join
 
     with _naming(mine):
-        compute = RankedCompute(join())
+        compute = RankedCompute(join(), RankThreads.usual(mine.local))
         talk.print(f"rank 0 of {mine.size}: programs in micro-batches are shared, all else is computed here")
         try:
             yield compute

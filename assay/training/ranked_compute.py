@@ -13,6 +13,7 @@ import json
 import os
 import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -20,6 +21,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.rendezvous import rendezvous
 
+from assay.engine.compiler.cache import source_digest
 from assay.engine.runtime import devices
 from assay.engine.runtime.devices import Device
 from assay.engine.runtime.executor import KernelVariant, usual_variant
@@ -29,7 +31,7 @@ from assay.engine.runtime.parallel.layout import Division, micro_batch_sums
 from assay.engine.runtime.parallel.witness import with_witness
 from assay.engine.runtime.triton import backend as triton_backend
 from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, passed_on
-from assay.protocol.errors import InvariantError
+from assay.protocol.errors import ConfigError, InvariantError
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
 from assay.protocol.program.trace import OnStep, Tamper
@@ -43,11 +45,21 @@ NCCL, GLOO = "nccl", "gloo"
 PATIENCE: Final = timedelta(days=365)
 """How long a rank waits for the next work: rounds end when the chain says so. A rank that dies is noticed at once."""
 
+SILENCE: Final = timedelta(minutes=5)
+"""How long one that is at work waits for the others: half of the shortest turn of a game. Longer, and a rank that is
+stopped, or whose machine is gone without a word, costs an actor the game in which it is challenged meanwhile."""
+
+PIECE: Final = 1 << 26
+"""Bytes that a leader sends at once: SILENCE is for each of them, over any link."""
+
 
 class RanksLost(InvariantError):
     """Ranks that compute together no longer do: one ended or failed, and the others cannot go on without it."""
 
-    remedy = "Start all of them again with the same command (torchrun does so by itself with --max-restarts)."
+    remedy = (
+        "Start all of them again with the same command (torchrun does so by itself with --max-restarts); without "
+        "torchrun the command of rank 0 goes on alone, where others stay away and a game waits for its answer."
+    )
 
 
 def divided(program: Program, size: int) -> Division:
@@ -60,23 +72,28 @@ class Channel:
     """How the leader tells the other ranks what to compute; every rank makes one at the same moment."""
 
     def __init__(self) -> None:
-        # Ranks wait here for hours between rounds: over Gloo, which waits without a processor, NCCL does not.
-        self._group = dist.new_group(backend="gloo", timeout=PATIENCE)
+        # Ranks wait here for hours between rounds: over Gloo, which waits without a processor, NCCL does not. The
+        # leader waits for nothing but that they take what it sends.
+        timeout = SILENCE if dist.get_rank() == LEADER else PATIENCE
+        self._group = dist.new_group(backend="gloo", timeout=timeout)
 
     def send(self, message: bytes) -> None:
-        """The leader's message to all others. Raises RuntimeError where one is lost."""
+        """The leader's message to all others. Raises RuntimeError where one is lost, or takes nothing."""
         dist.broadcast(torch.tensor([len(message)]), LEADER, group=self._group)
         if message:
-            dist.broadcast(torch.frombuffer(bytearray(message), dtype=torch.uint8), LEADER, group=self._group)
+            self._exchange(torch.frombuffer(bytearray(message), dtype=torch.uint8))
 
     def receive(self) -> bytes:
         """The next one. Raises RuntimeError where the leader is lost."""
         length = torch.zeros(1, dtype=torch.int64)
         dist.broadcast(length, LEADER, group=self._group)
         data = torch.empty(int(length), dtype=torch.uint8)
-        if len(data):
-            dist.broadcast(data, LEADER, group=self._group)
+        self._exchange(data)
         return data.numpy().tobytes()
+
+    def _exchange(self, data: torch.Tensor) -> None:
+        for piece in torch.split(data, PIECE) if len(data) else ():
+            dist.broadcast(piece, LEADER, group=self._group)
 
     def close(self) -> None:
         """Ends this rank's connections, to whatever ranks, and waits for their threads; nothing is exchanged any more.
@@ -113,12 +130,39 @@ class Ranks:
         return self._executors[root].program
 
 
+@dataclass(frozen=True, slots=True)
+class RankThreads:
+    """Threads of a rank: of the leader by itself, while the others wait; of any beside the others of its machine."""
+
+    alone: int
+    beside_others: int
+
+    @classmethod
+    def named(cls) -> RankThreads:
+        """As many as this process has, whatever it does."""
+        return cls(torch.get_num_threads(), torch.get_num_threads())
+
+    @classmethod
+    def usual(cls, local: int) -> RankThreads:
+        """Those that OMP_NUM_THREADS names, else all of the machine's, shared by its `local` ranks.
+
+        Where it names none torchrun sets it to one: rank 0 would merge, and play its games, by one thread, on a machine
+        that was measured with all of them before anything was staked.
+        """
+        if os.environ.get("OMP_NUM_THREADS") != "1":
+            return cls.named()
+        whole = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cls(whole, max(whole // local, 1))
+
+
 class RankedCompute(TorchCompute):
     """The leader's: shares programs that have micro-batches with the other ranks, and runs all else by itself."""
 
-    def __init__(self, ranks: Ranks) -> None:
+    def __init__(self, ranks: Ranks, threads: RankThreads | None = None) -> None:
         super().__init__()
         self.ranks = ranks
+        self._threads = threads or RankThreads.named()
+        torch.set_num_threads(self._threads.alone)
         self.is_lost = False
         """Whether the others may be within a run that this rank has left: nothing is exchanged with them any more."""
         self._told: set[Digest] = set()
@@ -146,11 +190,14 @@ class RankedCompute(TorchCompute):
         listener = _Listener(on_step)
         # Until the last exchange is done: in a run that begins while others are within this one, their sums would meet.
         self.is_lost = True
+        torch.set_num_threads(self._threads.beside_others)
         try:
             self.ranks.channel.send(message)
             state = executor.repeat(inputs, steps, listener)
         except RuntimeError as error:
             raise RanksLost(f"A rank that computed with this one is lost ({_first_line(error)}).") from error
+        finally:
+            torch.set_num_threads(self._threads.alone)
         self.is_lost = False
         self._told.add(program.root)
         listener.check()
@@ -209,7 +256,7 @@ def join(backend: str | None = None) -> Ranks:
 
     Raises:
         RanksLost: the others cannot be reached.
-        ConfigError: NoDevice, a GPU is asked for and not usable.
+        ConfigError: NoDevice, a GPU is asked for and not usable; RanksDiffer.
     """
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     wanted = backend or usual_backend(local)
@@ -219,7 +266,9 @@ def join(backend: str | None = None) -> Ranks:
             # torchrun keeps one store: ranks that it starts again would find the addresses of those that died.
             attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
             store = dist.PrefixStore(f"attempt_{attempt}", store)  # type: ignore[attr-defined]
-        dist.init_process_group(agreed(store, rank, size, wanted), store=store, rank=rank, world_size=size)
+        check_alike(store, rank, size)
+        backend = agreed(store, rank, size, wanted)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=SILENCE)
         return Ranks(Distributed(), Channel())
     except (RuntimeError, ValueError) as error:
         raise RanksLost(f"The other ranks cannot be reached ({_first_line(error)}).") from error
@@ -243,6 +292,20 @@ def agreed(store: dist.Store, rank: int, size: int, wanted: str) -> str:  # type
     """What all ranks exchange by: NCCL where every one of them wants it. One that has no GPU would wait for ever."""
     store.set(f"wants_{rank}", wanted)
     return NCCL if all(store.get(f"wants_{other}") == NCCL.encode() for other in range(size)) else GLOO
+
+
+def check_alike(store: dist.Store, rank: int, size: int) -> None:  # type: ignore[name-defined]
+    """That all ranks are the same code. Raises ConfigError (RanksDiffer)."""
+    store.set(f"code_{rank}", source_digest())
+    mine = source_digest().encode()
+    # Attack on oneself: a machine that was updated beside one that was not; they divide a program otherwise, and what
+    # comes out is committed to.
+    if others := [str(other) for other in range(size) if store.get(f"code_{other}") != mine]:
+        raise ConfigError(
+            f"This rank runs another version of Assay, torch or Python than rank {', '.join(others)}.",
+            code="RanksDiffer",
+            remedy="Install the same release and the same versions of Python and torch on each machine.",
+        )
 
 
 def ignore_signals() -> None:

@@ -3,8 +3,8 @@
 torchrun --nproc-per-node 2 -m tests.harness.engine.ranked_training RUNS STEPS [FAIL]
 
 FAIL: this rank ends at its second run, without a word, unless it was started again; `leaves`, rank 0 leaves its last
-run between two exchanges and begins another. Rank 0 prints what came out as JSON. What it tells of its first step in
-every run fails once.
+run between two exchanges and begins another; `works` and `waits`, rank 1 is stopped at its second run, or while it
+waits for that. Rank 0 prints what came out as JSON. What it tells of its first step in every run fails once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -22,7 +25,8 @@ from assay.engine.runtime.values import state_io
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.program.program import Program
 from assay.protocol.trees.state import ListBytes
-from assay.training.ranked_compute import RankedCompute, Ranks
+from assay.training import ranked_compute
+from assay.training.ranked_compute import Channel, RankedCompute, Ranks
 from tests.harness.engine.ranks import gpt_step
 
 
@@ -45,7 +49,11 @@ def main() -> None:
     mine = place()
     assert mine is not None
     if fails == str(mine.rank) and os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0":
-        _end_at_second_run()
+        _at_second(Ranks, "executor", lambda: os._exit(9))
+    if fails in STOPPED:
+        ranked_compute.SILENCE = timedelta(seconds=5)  # type: ignore[misc]
+        if mine.rank:
+            _at_second(*STOPPED[fails], lambda: os.kill(os.getpid(), signal.SIGSTOP))
     try:
         if mine.rank:
             follow(mine)
@@ -96,14 +104,21 @@ def _leave(compute: RankedCompute, steps: int) -> None:
     compute.run(program, lists, steps)
 
 
-def _end_at_second_run() -> None:
-    make, seen = Ranks.executor, []
+STOPPED = {"works": (Ranks, "executor"), "waits": (Channel, "receive")}
+"""What a rank is at when it is stopped."""
 
-    def counted(ranks: Ranks, program: Program) -> object:
-        seen.append(program)
-        return make(ranks, program) if len(seen) == 1 else os._exit(9)
 
-    Ranks.executor = counted  # type: ignore[method-assign, assignment]
+def _at_second(kind: type, method: str, does: Callable[[], object]) -> None:
+    """Does something where a method of a class is called for the second time."""
+    usual, seen = getattr(kind, method), []
+
+    def counted(*arguments: object) -> object:
+        seen.append(method)
+        if len(seen) == 2:
+            does()
+        return usual(*arguments)
+
+    setattr(kind, method, counted)
 
 
 if __name__ == "__main__":

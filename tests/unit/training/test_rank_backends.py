@@ -13,7 +13,7 @@ from assay.engine.runtime import devices, executor
 from assay.engine.runtime.devices import Device
 from assay.engine.runtime.triton import backend
 from assay.protocol.errors import ConfigError
-from assay.training.ranked_compute import GLOO, NCCL, agreed, usual_backend
+from assay.training.ranked_compute import GLOO, NCCL, agreed, check_alike, usual_backend
 
 
 @pytest.fixture
@@ -71,3 +71,14 @@ def test_all_ranks_exchange_alike_also_where_one_machine_has_no_gpu(wanted: tupl
     with ThreadPoolExecutor(3) as pool:
         ends = list(pool.map(lambda rank: agreed(store, rank, 3, wanted[rank]), range(3)))
     assert ends == [found] * 3
+
+
+def test_ranks_of_other_code_compute_nothing_together() -> None:
+    """One machine was updated and the other was not: they might divide a program otherwise."""
+    store = dist.HashStore()
+    store.set("code_1", "that of another release")
+    with pytest.raises(ConfigError, match="than rank 1") as refused:
+        check_alike(store, 0, 2)
+    assert refused.value.code == "RanksDiffer"
+    store.set("code_1", store.get("code_0"))
+    check_alike(store, 0, 2)

@@ -10,13 +10,14 @@ import random
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import cast
 
 import pytest
+import torch
 from torch import Tensor
 
 from assay.cli import ranks as places
@@ -26,7 +27,7 @@ from assay.protocol.errors import InvariantError, UnavailableError, UserError
 from assay.protocol.program.programfile import encode_program
 from assay.protocol.trees.tensors import TensorSizeError
 from assay.training import ranked_compute
-from assay.training.ranked_compute import Channel, RankedCompute, Ranks, RanksLost
+from assay.training.ranked_compute import Channel, RankedCompute, Ranks, RanksLost, RankThreads
 from assay.training.rounds import TorchCompute
 from tests.harness.engine.ranked_training import root_of, work
 
@@ -69,10 +70,10 @@ def free_port() -> int:
     raise AssertionError("no port is free")
 
 
-def said(process: subprocess.Popen[str]) -> tuple[int, str]:
+def said(process: subprocess.Popen[str], within_s: float = 240) -> tuple[int, str]:
     """How it ended, and what its ranks printed."""
     try:
-        out, _ = process.communicate(timeout=240)
+        out, _ = process.communicate(timeout=within_s)
     finally:
         process.kill()
         process.wait()
@@ -133,6 +134,20 @@ def test_a_rank_that_dies_ends_the_others_at_once(rank: str) -> None:
     assert all("root" not in out and "rank 0 has ended" not in out for _, out in ends)
 
 
+@pytest.mark.parametrize("at", ["works", pytest.param("waits", marks=pytest.mark.long)])
+def test_a_rank_that_is_stopped_holds_the_leader_up_for_no_game(at: str) -> None:
+    """Its connections are there, and nothing comes of them: as when its machine is gone without a word."""
+    expected()
+    port = free_port()
+    leader, other = (bare_rank(number, port, at) for number in range(2))
+    try:
+        code, out = said(leader, 120)
+    finally:
+        other.kill()
+        other.communicate()
+    assert code == 7 and out.splitlines()[-1] == "RanksLost", out
+
+
 @pytest.mark.long
 def test_torchrun_starts_ranks_again_where_it_may() -> None:
     """Its store holds the addresses of those that died."""
@@ -184,10 +199,18 @@ class Leads:
         """Nothing."""
 
 
-def lone_leader() -> tuple[RankedCompute, ChannelToNobody]:
+def lone_leader(threads: RankThreads | None = None) -> tuple[RankedCompute, ChannelToNobody]:
     """A leader, and what it sends."""
     channel = ChannelToNobody()
-    return RankedCompute(Ranks(cast(RankGroup, Leads()), cast(Channel, channel))), channel
+    return RankedCompute(Ranks(cast(RankGroup, Leads()), cast(Channel, channel)), threads), channel
+
+
+@pytest.fixture
+def own_threads() -> Iterator[None]:
+    """The number of threads of this process is put back."""
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
 
 
 def raising(error: BaseException) -> Callable[[int], None]:
@@ -235,6 +258,30 @@ def test_a_program_is_named_by_its_root_only_to_ranks_that_were_sent_it() -> Non
     compute.run(program, lists, STEPS)
     file = encode_program(program)
     assert [file in message for message in channel.sent] == [True, False]
+
+
+@pytest.mark.usefixtures("own_threads")
+def test_a_leader_by_itself_has_the_threads_of_all_ranks() -> None:
+    """It merges and plays its games while the others wait."""
+    program, lists = work()
+    compute, _ = lone_leader(RankThreads(alone=3, beside_others=1))
+    seen: list[int] = []
+    compute.run(program, lists, 1, on_step=lambda _: seen.append(torch.get_num_threads()))
+    assert [*seen, torch.get_num_threads()] == [1, 3]
+
+
+@pytest.mark.usefixtures("own_threads")
+def test_the_one_thread_that_torchrun_sets_is_no_wish_of_an_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(16))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert [RankThreads.usual(local) for local in (2, 3, 32)] == [
+        RankThreads(16, 8),
+        RankThreads(16, 5),
+        RankThreads(16, 1),
+    ]
+    torch.set_num_threads(4)
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert RankThreads.usual(2) == RankThreads(4, 4)
 
 
 def test_an_error_names_its_rank(monkeypatch: pytest.MonkeyPatch) -> None:
