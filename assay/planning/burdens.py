@@ -1,6 +1,6 @@
 """Who carries what in a planned round: bytes and gas by role, and the work of all over the work of training.
 
-Gas of calls is measured (docs/snapshots).
+Gas is that of whole transactions as nodes took them (docs/snapshots): slots are cold, and calldata counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STATE_BYTES = 12
 
 @dataclass(frozen=True, slots=True)
 class CallGas:
-    """What a call costs at 64 seats or tickets, and the snapshot's file and row that say so.
+    """What a call costs at 64 seats or tickets, or in a run of 8 seats, and the snapshot's file and row that say so.
 
     `less`: a row of the same file that is taken off, for what one call does more than another.
     """
@@ -29,18 +29,22 @@ class CallGas:
 
 
 CALLS = {
-    "commit": CallGas(101_251, "rounds.json commit"),
-    "hold": CallGas(55_843, "rounds.json hold"),
-    "seal": CallGas(59_523, "rounds.json seal"),
-    "open": CallGas(136_097, "rounds.json open"),
-    "open with the majority": CallGas(174_007, "rounds.json open with the majority"),
-    "open a secret": CallGas(68_398, "duties.json open, none"),
-    "attest": CallGas(75_717, "duties.json open, 1 result", less="open, none"),
-    "settle": CallGas(124_470, "money.json settleWork"),
-    "settle a finding": CallGas(138_126, "money.json settleDuty"),
-    "settle an opening": CallGas(69_982, "money.json settleOpening"),
+    "commit": CallGas(144_035, "rounds-on-a-node.json commit"),
+    "hold": CallGas(97_351, "rounds-on-a-node.json hold"),
+    "seal": CallGas(112_367, "rounds-on-a-node.json seal"),
+    "open": CallGas(198_765, "rounds-on-a-node.json open"),
+    "open with the majority": CallGas(256_987, "rounds-on-a-node.json open with the majority"),
+    "close": CallGas(44_803, "rounds-on-a-node.json close"),
+    "open a secret": CallGas(122_294, "duties-on-a-node.json open, none"),
+    "attest": CallGas(96_981, "duties-on-a-node.json open, 1 result", less="open, none"),
+    "settle": CallGas(196_062, "seats.json settleWork"),
+    "settle a finding": CallGas(232_502, "seats.json settleDuty"),
+    "settle an opening": CallGas(143_971, "seats.json settleOpening"),
 }
 """By call; `tests/unit/planning/test_plan.py` compares them with docs/snapshots."""
+
+MERGE = ("seal", "open", "close", "settle an opening")
+"""What an opening of a root takes from whoever is paid for it, beside the word about what is held."""
 
 
 def gas_of(*calls: str) -> int:
@@ -64,7 +68,7 @@ class RoleBurden:
 def burdens(x: PlanInputs, timing: RoundTiming) -> list[RoleBurden]:
     """Every role's, a round (an epoch for a ticket, beside its duties)."""
     base = BASE_BYTES * x.parameters
-    own, merging = gas_of("commit", "settle"), gas_of("hold", "seal", "open")
+    own, merging = gas_of("commit", "settle"), gas_of("hold", *MERGE)
     fetched = x.group_size * x.upload
     shard = 4 * x.inner_steps * x.batch
     duty = RoleBurden("auditor", "duty", 0.0, base + shard, gas_of("attest", "settle a finding"))
@@ -74,7 +78,7 @@ def burdens(x: PlanInputs, timing: RoundTiming) -> list[RoleBurden]:
     return [
         RoleBurden("solver", "round", x.upload, base + shard, own),
         RoleBurden("position of a group", "round", x.sum_bytes, fetched, merging),
-        RoleBurden("position of the generation", "round", base, x.groups * x.sum_bytes, gas_of("seal", "open")),
+        RoleBurden("position of the generation", "round", base, x.groups * x.sum_bytes, gas_of(*MERGE)),
         duty,
         ticket,
     ]

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from assay.durations import duration
-from assay.planning.burdens import gas_of
+from assay.planning.burdens import MERGE, gas_of
 from assay.planning.outlook import outlook_of_role, outlook_of_run
 from assay.planning.spans import RoundSpans
 from assay.protocol.economics.limits import PPM
@@ -96,7 +96,7 @@ def auditor_day(
     spread, unsettled = NINETY * math.sqrt(varies), min(left, audit_terms(charter).unsettled) * math.fsum(nodes)
     unpaid = min(3, left / of_epoch) * min(mean, e.capacity)
     gas = calls * gas_of("open a secret") + findings * gas_of("attest", "settle a finding")
-    gas += merges * gas_of("seal", "open", "settle an opening") + seen * math.fsum(nodes[:-1]) * gas_of("hold")
+    gas += merges * gas_of(*MERGE) + seen * math.fsum(nodes[:-1]) * gas_of("hold")
     return DailyIncome(
         mean=round(middle),
         low=round(max(0.0, middle - spread)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from assay.planning.burdens import gas_of
+from assay.planning.burdens import MERGE, gas_of
 from assay.protocol.economics.limits import PPM
 from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE
 from assay.protocol.rounds.escrow import cost_of
@@ -100,7 +100,7 @@ def outlook_of_role(charter: RunCharter, *, tickets: int = 0, price_ppm: int = P
         return RoleOutlook(locks, 0, challenge, e.wage, merge_pay, e.shares_per_duty, gas, leaving)
     gas = gas_of("commit", "settle")
     if charter.by_seats:
-        gas += gas_of("hold", "seal", "open", "settle an opening")
+        gas += gas_of("hold", *MERGE)
     pay, merge_pay = charter.price * price_ppm // PPM if e.pays else 0, e.merge_pay if charter.by_seats else 0
     leaving = _settled_after(charter) + charter.timing.exit
     return RoleOutlook(locks, locks, challenge, pay, merge_pay, e.shares_per_unit * t.max_units, gas, leaving)

@@ -1,4 +1,4 @@
-"""What a seat's own calls cost on a real node: receipts of eight solvers, slots cold, calldata counted."""
+"""What a seat's own calls cost on a real node, and settling a finding: receipts, slots cold, calldata counted."""
 
 from __future__ import annotations
 
@@ -27,6 +27,10 @@ LATER_CALLS = (
     "settleOpening(uint64,bytes32)",
 )
 """What is done for it once the round is final: by itself, or by anybody."""
+
+
+FINDING = "settleDuty(bytes32)"
+"""What is done for an auditor once a finding of its stands: as many as were drawn, the first is the dearest."""
 
 
 def gas_by_call(made: WholeRun) -> dict[str, list[int]]:
@@ -60,4 +64,5 @@ def test_a_seat_s_own_calls_cost_what_the_document_says(stage: SharedChain, tmp_
         found = {name: {"mean": sum(s) // len(s), "least": min(s), "most": max(s)} for name, s in rows.items()}
         table |= found
         table[sum_of] = {key: sum(row[key] for row in found.values()) for key in ("mean", "least", "most")}
+    table[FINDING.partition("(")[0]] = {"most": max(gas[keccak(FINDING.encode()).hex()[:8]])}
     snapshots.check("seats", table)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from assay.planning.burdens import gas_of
+from assay.planning.burdens import MERGE, gas_of
 from assay.planning.expected import DAY, answered, auditor_day, drawn, solver_day
 from assay.planning.outlook import outlook_of_role, outlook_of_run
 from assay.planning.spans import LAST, RoundSpans, rounds_of_epoch, spans_of
@@ -67,7 +67,7 @@ def test_a_day_of_a_seat_by_hand() -> None:
     assert day.mean == 18 * 61 * ETHER // 100 and day.merges == 18 * ETHER // 100
     assert (day.low, day.high) == (9 * 60 * ETHER // 100, 36 * 61 * ETHER // 100)
     assert day.shares == 18 * 60 * ETHER
-    assert day.gas == 18 * gas_of("commit", "hold", "seal", "open", "settle", "settle an opening")
+    assert day.gas == 18 * gas_of("commit", "settle", "hold", *MERGE)
     assert day.loses_stake == about.locks and day.loses_pay % (61 * ETHER // 100) == 0
     assert "rounds of 1 h 20 min, the mean of the last 3;" in day.assumes and "left" not in day.assumes
     assert "at the least rounds of 2 h 24 min, one a day missed and no merge" in day.assumes
@@ -127,7 +127,7 @@ def test_gas_of_tickets_is_that_of_what_they_are_drawn_for() -> None:
     found = calls * answered(round(64 * 19_200 / 8640), 0.1, 4)[0]
     gas = calls * gas_of("open a secret") + found * gas_of("attest", "settle a finding")
     assert few.merges == 0 and few.gas == pytest.approx(gas, abs=1)
-    merges = 10 * (2 * gas_of("hold") + 3 * gas_of("seal", "open", "settle an opening"))
+    merges = 10 * (2 * gas_of("hold") + 3 * gas_of(*MERGE))
     assert wide.gas == pytest.approx(gas + merges, abs=1)
     assert "64 solvers, 1 tickets, and rounds of 2 h 24 min" in few.assumes
 
