@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from assay.protocol.errors import UnavailableError
+from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.types import Address, Digest
 from assay.watchdog.alarms import Alarm, AlarmKind
 from assay_ledger.deployment.code import RunCode, code_of
@@ -35,6 +36,14 @@ USUALLY: Final = WatchOptions()
 
 GAS_PER_MOVE: Final = 1_000_000
 """No move of a game may need more."""
+
+
+_LOG = logging.getLogger("assay.watch")
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong, whoever raised it."""
+    return error.explain() if isinstance(error, AssayError) else f"{type(error).__name__}: {error}"
 
 
 class ChainWatch(ABC):
@@ -70,7 +79,8 @@ class ChainWatch(ABC):
     def look(self) -> dict[tuple[AlarmKind, str], Alarm]:
         """One look; returns the alarms in force, which `alarms` keeps.
 
-        While the chain does not answer, what was known before stays in force: nothing new is known of anybody.
+        While the chain does not answer, or answers what nobody foresaw, what was known before stays in force: nothing
+        new is known of anybody. Who watches goes on: a watch that has ended reads as if all were well.
         """
         try:
             self.sync()
@@ -79,6 +89,11 @@ class ChainWatch(ABC):
             alarm = Alarm(
                 AlarmKind.CHAIN_UNREACHABLE, "chain", f"{error.explain()} Nothing is known of anybody meanwhile."
             )
+            self.alarms = self.alarms | {alarm.key: alarm}
+        except Exception as error:
+            _LOG.exception("a look at the run failed")
+            text = f"nothing new is known of anybody: {in_words(error)}"
+            alarm = Alarm(AlarmKind.CANNOT_CHECK, "run", text)
             self.alarms = self.alarms | {alarm.key: alarm}
         else:
             self.alarms = {alarm.key: alarm for alarm in found}

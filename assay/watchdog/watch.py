@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 
 from eth_utils.address import to_checksum_address
 
-from assay.protocol.errors import AssayError
 from assay.protocol.game.book import game_lock
 from assay.protocol.game.clock import LARGEST, most_moves
 from assay.protocol.game.shapes import shape_of
@@ -22,7 +21,7 @@ from assay.protocol.rounds.run_terms import game_config
 from assay.protocol.run.claims import NO_ADDRESS
 from assay.protocol.types import Address, Digest, Wei
 from assay.watchdog.alarms import Alarm, AlarmKind, CommittedFacts, GameFacts, GameTerms, judge_committed, judge_game
-from assay.watchdog.looking import GAS_PER_MOVE, USUALLY, ChainWatch, WatchOptions
+from assay.watchdog.looking import GAS_PER_MOVE, USUALLY, ChainWatch, WatchOptions, in_words
 from assay.watchdog.run_alarms import (
     judge_beacon,
     judge_duties,
@@ -142,8 +141,8 @@ class Watchdog(ChainWatch):
         truth: Truth | None = None
         try:
             truth = None if self._truths is None else self._truths.of(view, record.ref)
-        except AssayError as error:
-            text = f"its claim cannot be recomputed here: {error.explain()}"
+        except Exception as error:  # of a stranger's claim, whatever it is made of: clocks and stakes are told
+            text = f"its claim cannot be recomputed here: {in_words(error)}"
             yield Alarm(AlarmKind.CANNOT_CHECK, f"game {record.game_id}", text)
         honest = self._honest_side(record, truth)
         self._honest[record.game_id] = honest

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from eth_account import Account
@@ -39,6 +40,7 @@ from tests.harness.actors.scraping import counted, free_place, judged, one, wait
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import ETHER, SharedChain
 from tests.harness.commands import assay
+from tests.harness.providers import ProviderNode, refused
 
 REF = ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(0))
 COMMITMENT = Digest(keccak(b"own"))
@@ -57,9 +59,9 @@ def made(posted: WholeRun) -> Iterator[WholeRun]:
     assert posted.chain.rpc("evm_revert", snapshot)
 
 
-def dog_of(made: WholeRun, *parties: LocalAccount, **options: Any) -> Watchdog:
+def dog_of(made: WholeRun, *parties: LocalAccount, url: str = "", **options: Any) -> Watchdog:
     """A watchdog on a connection of its own."""
-    run = Run(Chain(made.chain.url, retry_for_s=0.2), made.run.address, made.run.first_block)
+    run = Run(Chain(url or made.chain.url, retry_for_s=0.2), made.run.address, made.run.first_block)
     return Watchdog(run, options=WatchOptions(frozenset(map(address_of, parties)), **options))
 
 
@@ -199,6 +201,24 @@ def test_a_chain_that_does_not_answer_is_unreachable_and_changes_no_finding(made
     assert kinds(dog) == {AlarmKind.BOND_SHORT, AlarmKind.CHAIN_UNREACHABLE}
     w3.provider = alive
     assert kinds(dog) == {AlarmKind.BOND_SHORT}
+
+
+def test_a_look_that_fails_in_any_way_is_told_and_ends_no_watch(
+    made: WholeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A watch that has ended says nothing more, which reads as if all were well."""
+    commit(made)
+    with ProviderNode(made.chain.url) as node:
+        dog = dog_of(made, url=node.url)
+        assert kinds(dog) == {AlarmKind.BOND_SHORT}
+        node.turn(refused(3, "execution reverted"), methods=["eth_call"])
+        assert kinds(dog) == {AlarmKind.BOND_SHORT, AlarmKind.CANNOT_CHECK}
+        node.turn(None)
+        assert kinds(dog) == {AlarmKind.BOND_SHORT}
+        with monkeypatch.context() as patch:
+            patch.setattr(dog, "sync", Mock(side_effect=AssertionError("no such vote")))
+            assert kinds(dog) == {AlarmKind.BOND_SHORT, AlarmKind.CANNOT_CHECK}
+        assert kinds(dog) == {AlarmKind.BOND_SHORT}
 
 
 def test_a_head_that_stands_still_or_is_old_is_said_and_cleared(made: WholeRun) -> None:
