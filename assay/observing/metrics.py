@@ -27,6 +27,7 @@ from assay.observing.names import MetricName
 from assay.protocol.errors import AssayError, RejectedError, UnavailableError
 from assay.protocol.game.table import Side
 from assay.protocol.types import Address
+from assay_ledger.agents.playing import is_my_turn
 from assay_ledger.chain.client import Head
 
 if TYPE_CHECKING:
@@ -50,7 +51,10 @@ Sample = tuple[tuple[str, ...], float]
 
 @dataclass(frozen=True, slots=True)
 class ActorStanding:
-    """What the run says of the actor, as of the loop's last turn. `deadline` in seconds of chain time from the head."""
+    """What the run says of the actor, as of the loop's last turn.
+
+    `deadline`: seconds of chain time from the head until what the actor waits for, or its clock in a game is over.
+    """
 
     head: Head
     deadline: int | None
@@ -68,9 +72,12 @@ def standing_of(view: RunView, deadline: int | None) -> ActorStanding:
     tenures = view.tenures_of(me)
     mine = {number for number, _ in tenures}
     verdicts = [game.verdict for game in view.games.values() if game.verdict is not None]
+    # What it waited for is over while it acts; a challenge that came since is what its stake hangs on.
+    due = [game.deadline for game in view.open_games() if is_my_turn(me, game)]
+    due += [deadline] if deadline is not None and deadline > view.now else []
     return ActorStanding(
         head=view.head,
-        deadline=None if deadline is None else deadline - view.now,
+        deadline=min(due) - view.now if due else None,
         trained=sum(work.tenure in mine for work in view.state.works.values()),
         findings=sum(made.ticket in tickets for made in view.state.attestations.values()),
         open_games=sum(me in (game.challenger, game.defender) for game in view.open_games()),
@@ -117,6 +124,7 @@ class ProcessMetrics:
         self._turned_at, self._is_busy = clock(), True
         self._standing: ActorStanding | None = None
         self._seen_at: tuple[Head, int | None] | None = None
+        self._head_at = clock()
         self._methods: set[str] = set()
         self._lock = threading.Lock()
         self._rpc = self._counter(names.RPC_REQUESTS)
@@ -142,6 +150,8 @@ class ProcessMetrics:
         """See LoopObserver."""
         # The same block and the same deadline: nothing else can have changed.
         if self._seen_at != (view.head, deadline):
+            if self._seen_at is None or self._seen_at[0] != view.head:
+                self._head_at = self._clock()
             self._standing, self._seen_at = standing_of(view, deadline), (view.head, deadline)
         self._turned_at, self._is_busy = self._clock(), False
 
@@ -234,7 +244,9 @@ class ProcessMetrics:
             yield names.FINDINGS, [((), standing.findings)]
             yield names.OPEN_GAMES, [((), standing.open_games)]
             yield names.GAMES_LOST, [((), standing.lost)]
-            yield names.NEXT_DEADLINE, [] if standing.deadline is None else [((), standing.deadline)]
+            # Chain time goes on though the loop does not turn, and its head is not looked at.
+            since = self._clock() - self._head_at
+            yield names.NEXT_DEADLINE, [] if standing.deadline is None else [((), standing.deadline - since)]
 
     def _counter(self, name: MetricName) -> Counter:
         return Counter(name.name, name.text, name.labels, registry=self.registry)

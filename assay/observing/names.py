@@ -56,7 +56,9 @@ FINDINGS: Final = MetricName("assay_findings_total", "counter", "Findings that t
 OPEN_GAMES: Final = MetricName("assay_open_games", "gauge", "Open games that this address is a party of.")
 GAMES_LOST: Final = MetricName("assay_games_lost_total", "counter", "Games that this address has lost.")
 NEXT_DEADLINE: Final = MetricName(
-    "assay_next_deadline_seconds", "gauge", "Seconds of chain time until the next time that the actor waits for."
+    "assay_next_deadline_seconds",
+    "gauge",
+    "Seconds of chain time until the next time that the actor waits for, or its clock in a game runs out.",
 )
 GAS: Final = MetricName("assay_account_gas_wei", "gauge", "The chain's coin of this address, which pays for gas.")
 FREE: Final = MetricName("assay_free_wei", "gauge", "Tokens of this address in the run's vault that nothing locks.")
