@@ -12,6 +12,7 @@ from assay.cli.common import open_blobs, open_round_run, parse_address, print_fi
 from assay.cli.options import RUN, SHOWN, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import progress
 from assay.cli.seeing import read_run
+from assay.cli.watch import usual_age
 from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
@@ -124,7 +125,11 @@ def watch(
     ] = 0.25,
     stale_after: Annotated[float, typer.Option(min=1.0, help="Seconds that the head may stand still.")] = 300.0,
     max_age: Annotated[
-        float | None, typer.Option(min=1.0, help="Seconds that the newest block may be old by this machine's clock.")
+        float | None,
+        typer.Option(
+            min=1.0,
+            help="Seconds that the newest block may be old by this machine's clock: 900, and any on a local chain.",
+        ),
     ] = None,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks at the chain.")] = EVERY_S,
     once: Annotated[bool, typer.Option("--once", help="Look once; the exit code says what was found.")] = False,
@@ -164,10 +169,11 @@ def _watchdog(
     from assay.watchdog.watch import Watchdog
 
     named = frozenset(Address(parse_address(p)) for p in parties)
-    options = WatchOptions(named, near, stale_after, max_age, settings.allowed_code)
     if not named:
         talk.print("No party is named: nobody's stakes and calls are watched.")
     run = open_round_run(settings)
+    age = usual_age(run.chain) if max_age is None else max_age
+    options = WatchOptions(named, near, stale_after, age, settings.allowed_code)
     store = None if settings.store is None else open_blobs(settings)
     shown.follow(run, store)
     if store is None:

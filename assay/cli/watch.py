@@ -18,11 +18,20 @@ if TYPE_CHECKING:
     from assay.watchdog.personal import PersonalWatch
     from assay.watchdog.shown import LookMetrics
     from assay.watchdog.webhooks import WatchedPlace, Webhook
+    from assay_ledger.chain.client import Chain
 
 EPILOG: Final = (
     "Example: assay watch --run 0xabc... --store ./store --address 0xdef... --webhook https://hooks.example/assay "
     "--secret-file ./secret --data-dir ./watch"
 )
+
+
+def usual_age(chain: Chain) -> float | None:
+    """Seconds that the newest block may be old; any, where the chain is a local one, which keeps a time of its own."""
+    from assay.node.local import is_local
+    from assay.watchdog.looking import OLD_S
+
+    return None if is_local(chain) else OLD_S
 
 
 LinesOption = Annotated[bool, typer.Option("--json", help="Print each notice as one JSON document a line on stdout.")]
@@ -62,7 +71,7 @@ def watch(
         address, run = address_asked(settings, who), open_round_run(settings)
         store = open_blobs(settings) if settings.store is not None else None
         shown.follow(run, store, who=address)
-        options = WatchOptions(frozenset({address}), allowed_code=settings.allowed_code)
+        options = WatchOptions(frozenset({address}), max_age=usual_age(run.chain), allowed_code=settings.allowed_code)
         dog = PersonalWatch(run, address, store, gas_low, options=options)
         place = WatchedPlace("0x" + run.address.hex(), "0x" + address.hex())
         hook = Webhook(webhook, secret, settings.data_dir, say=lambda text: talk.print(text, markup=False))

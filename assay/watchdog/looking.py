@@ -34,6 +34,10 @@ class WatchOptions:
 
 USUALLY: Final = WatchOptions()
 
+OLD_S: Final = 900.0
+"""So old may the newest block of a public chain be: a node that catches up moves its head, and shows games as they were
+hours ago."""
+
 GAS_PER_MOVE: Final = 1_000_000
 """No move of a game may need more."""
 

@@ -28,6 +28,7 @@ from assay.protocol.errors import ExitCode, UnavailableError
 from assay.protocol.rounds.run_terms import game_config
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Digest, Round, Seat
+from assay.watchdog import looking
 from assay.watchdog.alarms import AlarmKind
 from assay.watchdog.looking import WatchOptions
 from assay.watchdog.watch import Watchdog
@@ -40,7 +41,7 @@ from tests.harness.actors.scraping import counted, free_place, judged, one, wait
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import ETHER, SharedChain
 from tests.harness.commands import assay
-from tests.harness.providers import ProviderNode, refused
+from tests.harness.providers import ProviderNode, refused, said
 
 REF = ClaimRef(ClaimKind.INTERVAL, Round(0), Seat(0))
 COMMITMENT = Digest(keccak(b"own"))
@@ -236,6 +237,19 @@ def test_a_head_that_stands_still_or_is_old_is_said_and_cleared(made: WholeRun) 
     for age, found in ((3600, set()), (3601, {AlarmKind.HEAD_STALE})):
         old = Watchdog(run, options=WatchOptions(max_age=3600), wall=lambda age=age: time + age)
         assert kinds(old) == found
+
+
+def test_a_node_of_a_public_chain_that_catches_up_is_told_by_itself(
+    made: WholeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its head moves, and is hours old: no game of today is seen."""
+    monkeypatch.setattr(looking, "OLD_S", -1e12)  # the head is older than that
+    with ProviderNode(made.chain.url) as node:
+        local = command(made, monkeypatch, "--once", url=node.url)
+        node.turn(said("Geth/v1.16"), methods=["web3_clientVersion"])
+        public = command(made, monkeypatch, "--once", "--json", url=node.url)
+    assert (local.exit_code, public.exit_code) == (ExitCode.OK, ExitCode.NETWORK)
+    assert json.loads(public.stdout)["kind"] == "head-stale"
 
 
 def test_watchdog_and_explorer_say_whose_code_it_is(made: WholeRun) -> None:
