@@ -261,7 +261,9 @@ def join(backend: str | None = None) -> Ranks:
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     wanted = backend or usual_backend(local)
     try:
-        store, rank, size = next(rendezvous("env://"))
+        # A leader that stands by for another process of its key joins hours after the others.
+        timeout = SILENCE if os.environ.get("RANK") == str(LEADER) else PATIENCE
+        store, rank, size = next(rendezvous("env://", timeout=timeout))
         if local == size:
             # torchrun keeps one store: ranks that it starts again would find the addresses of those that died.
             attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import NoReturn
 
 import pytest
 import torch
@@ -13,7 +15,18 @@ from assay.engine.runtime import devices, executor
 from assay.engine.runtime.devices import Device
 from assay.engine.runtime.triton import backend
 from assay.protocol.errors import ConfigError
-from assay.training.ranked_compute import GLOO, NCCL, agreed, check_alike, usual_backend
+from assay.training import ranked_compute
+from assay.training.ranked_compute import (
+    GLOO,
+    NCCL,
+    PATIENCE,
+    SILENCE,
+    RanksLost,
+    agreed,
+    check_alike,
+    join,
+    usual_backend,
+)
 
 
 @pytest.fixture
@@ -82,3 +95,21 @@ def test_ranks_of_other_code_compute_nothing_together() -> None:
     assert refused.value.code == "RanksDiffer"
     store.set("code_1", store.get("code_0"))
     check_alike(store, 0, 2)
+
+
+@pytest.mark.parametrize(("rank", "waits"), [("0", SILENCE), ("1", PATIENCE)])
+def test_ranks_wait_for_a_leader_that_stands_by_and_it_not_for_them(
+    rank: str, waits: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It joins once the first process of its key is gone, and then a clock may run in a game."""
+    seen: list[timedelta] = []
+
+    def meets(_: str, *, timeout: timedelta) -> NoReturn:
+        seen.append(timeout)
+        raise RuntimeError("nobody is there")
+
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setattr(ranked_compute, "rendezvous", meets)
+    with pytest.raises(RanksLost, match="nobody is there"):
+        join(GLOO)
+    assert seen == [waits]
