@@ -15,7 +15,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Final
+from typing import Final, cast
 
 import torch
 import torch.distributed as dist
@@ -30,7 +30,8 @@ from assay.engine.runtime.parallel.group import Distributed, RankGroup
 from assay.engine.runtime.parallel.layout import Division, micro_batch_sums
 from assay.engine.runtime.parallel.witness import with_witness
 from assay.engine.runtime.triton import backend as triton_backend
-from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, passed_on
+from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, mappings_of, passed_on
+from assay.mapped_files import MappedFile, mapping_of
 from assay.protocol.errors import ConfigError, InvariantError
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
@@ -77,23 +78,21 @@ class Channel:
         timeout = SILENCE if dist.get_rank() == LEADER else PATIENCE
         self._group = dist.new_group(backend="gloo", timeout=timeout)
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes | memoryview) -> None:
         """The leader's message to all others. Raises RuntimeError where one is lost, or takes nothing."""
         dist.broadcast(torch.tensor([len(message)]), LEADER, group=self._group)
-        if message:
-            self._exchange(torch.frombuffer(bytearray(message), dtype=torch.uint8))
+        for start in range(0, len(message), PIECE):
+            piece = bytearray(message[start : start + PIECE])
+            dist.broadcast(torch.frombuffer(piece, dtype=torch.uint8), LEADER, group=self._group)
 
-    def receive(self) -> bytes:
-        """The next one. Raises RuntimeError where the leader is lost."""
+    def receive(self) -> memoryview:
+        """The next one, in memory of its own. Raises RuntimeError where the leader is lost."""
         length = torch.zeros(1, dtype=torch.int64)
         dist.broadcast(length, LEADER, group=self._group)
         data = torch.empty(int(length), dtype=torch.uint8)
-        self._exchange(data)
-        return data.numpy().tobytes()
-
-    def _exchange(self, data: torch.Tensor) -> None:
         for piece in torch.split(data, PIECE) if len(data) else ():
             dist.broadcast(piece, LEADER, group=self._group)
+        return data.numpy().data
 
     def close(self) -> None:
         """Ends this rank's connections, to whatever ranks, and waits for their threads; nothing is exchanged any more.
@@ -110,6 +109,8 @@ class Ranks:
 
     def __init__(self, group: RankGroup, channel: Channel) -> None:
         self.group, self.channel = group, channel
+        self.held: list[memoryview] = []
+        """What lies in the leader's mapped files, in the order in which it came: data, which every run takes."""
         self._layouts: dict[Digest, Division] = {}
         self._executors: dict[Digest, ParallelExecutor] = {}
 
@@ -166,6 +167,7 @@ class RankedCompute(TorchCompute):
         self.is_lost = False
         """Whether the others may be within a run that this rank has left: nothing is exchanged with them any more."""
         self._told: set[Digest] = set()
+        self._sent: list[MappedFile] = []
 
     def run(
         self,
@@ -186,13 +188,16 @@ class RankedCompute(TorchCompute):
             return super().run(program, lists, steps, tamper, on_step)
         executor = self.ranks.executor(program)  # before anybody is told: who refuses a program refuses it alone
         inputs = from_lists_of_bytes(input_specs(program), lists)
-        message = _message(program, lists, steps, is_known=program.root in self._told)
+        mapped = [m for m in mappings_of(lists) if all(m is not sent for sent in self._sent)]
+        message = _message(program, lists, steps, [*self._sent, *mapped], is_known=program.root in self._told)
         listener = _Listener(on_step)
         # Until the last exchange is done: in a run that begins while others are within this one, their sums would meet.
         self.is_lost = True
         torch.set_num_threads(self._threads.beside_others)
         try:
             self.ranks.channel.send(message)
+            for mapping in mapped:
+                self.ranks.channel.send(mapping.view)
             state = executor.repeat(inputs, steps, listener)
         except RuntimeError as error:
             raise RanksLost(f"A rank that computed with this one is lost ({_first_line(error)}).") from error
@@ -200,6 +205,7 @@ class RankedCompute(TorchCompute):
             torch.set_num_threads(self._threads.alone)
         self.is_lost = False
         self._told.add(program.root)
+        self._sent += mapped
         listener.check()
         check_mapped(lists)
         return passed_on(lists, inputs, state)
@@ -240,7 +246,7 @@ def serve(ranks: Ranks) -> int:
     """Computes what the leader says until it ends; how many times. Raises RanksLost."""
     count = 0
     try:
-        while message := ranks.channel.receive():
+        while len(message := ranks.channel.receive()):
             program, lists, steps = _read(message, ranks)
             executor = ranks.executor(program)
             executor.repeat(from_lists_of_bytes(input_specs(program), lists), steps)
@@ -316,29 +322,40 @@ def ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _message(program: Program, lists: ListBytes, steps: int, *, is_known: bool) -> bytes:
+def _message(program: Program, lists: ListBytes, steps: int, held: Sequence[MappedFile], *, is_known: bool) -> bytes:
+    """What the others need for a run: of what lies in mapped files the number alone, for it may be all of the data."""
+    places = {id(mapping): k for k, mapping in enumerate(held)}
+    slots = [[places.get(id(mapping_of(data)), -1 - len(data)) for data in part] for part in lists]
     file = b"" if is_known else encode_program(program)
-    head = {"root": program.root.hex(), "file": len(file), "steps": steps, "slots": [list(map(len, p)) for p in lists]}
+    head = {"root": program.root.hex(), "file": len(file), "steps": steps, "held": len(held), "slots": slots}
     text = json.dumps(head).encode()
-    return b"".join([len(text).to_bytes(8, "big"), text, file, *(slot for part in lists for slot in part)])
+    sent = (data for part in lists for data in part if mapping_of(data) is None)
+    return b"".join([len(text).to_bytes(8, "big"), text, file, *sent])
 
 
-def _read(message: bytes, ranks: Ranks) -> tuple[Program, ListBytes, int]:
+def _read(message: memoryview, ranks: Ranks) -> tuple[Program, ListBytes, int]:
     start = 8 + int.from_bytes(message[:8], "big")
-    head = json.loads(message[8:start])
-    file, start = message[start : start + head["file"]], start + head["file"]
+    head = json.loads(bytes(message[8:start]))
+    file, start = bytes(message[start : start + head["file"]]), start + head["file"]
     program = decode_program(file) if file else ranks.known(Digest(bytes.fromhex(head["root"])))
+    while len(ranks.held) < head["held"]:
+        ranks.held.append(ranks.channel.receive())
     lists: list[tuple[bytes, ...]] = []
-    for sizes in head["slots"]:
-        part, start = _cut(message, start, sizes)
+    for slots in head["slots"]:
+        part, start = _cut(message, start, slots, ranks.held)
         lists.append(part)
     return program, tuple(lists), head["steps"]
 
 
-def _cut(message: bytes, start: int, sizes: Sequence[int]) -> tuple[tuple[bytes, ...], int]:
-    found = []
-    for size in sizes:
-        found.append(message[start : start + size])
+def _cut(
+    message: memoryview, start: int, slots: Sequence[int], held: Sequence[memoryview]
+) -> tuple[tuple[bytes, ...], int]:
+    """The bytes of a list's slots: each is the number of what is held, or minus one less what stands in the message."""
+    found: list[bytes] = []
+    for slot in slots:
+        size = 0 if slot >= 0 else -1 - slot
+        # As mapped files are: a view, which those who compute only read.
+        found.append(cast(bytes, held[slot]) if slot >= 0 else bytes(message[start : start + size]))
         start += size
     return tuple(found), start
 

@@ -14,17 +14,20 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 import torch
 
 from assay.cli.ranks import follow, leading, place
 from assay.engine.runtime.values import state_io
+from assay.mapped_files import MappedFile
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.program.program import Program
-from assay.protocol.trees.state import ListBytes
+from assay.protocol.trees.state import ListBytes, TrainingList
 from assay.training import ranked_compute
 from assay.training.ranked_compute import Channel, RankedCompute, Ranks
 from tests.harness.engine.ranks import gpt_step
@@ -34,6 +37,14 @@ def work() -> tuple[Program, ListBytes]:
     """What is trained."""
     program, state = gpt_step()
     return program, state_io.to_lists_of_bytes(state)
+
+
+def with_mapped_data(lists: ListBytes, path: Path) -> ListBytes:
+    """The same, with the data in a file, as an actor has large ones."""
+    *others, data = lists[TrainingList.SCALARS]
+    path.write_bytes(data)
+    view = MappedFile.open(path, len(data), lambda seen: seen == data).view
+    return *lists[: TrainingList.SCALARS], (*others, cast(bytes, view))
 
 
 def root_of(program: Program, lists: ListBytes) -> str:
@@ -78,6 +89,8 @@ def _threads_of_gloo() -> int:
 
 def _lead(compute: RankedCompute, trained: tuple[Program, ListBytes], runs: int, steps: int) -> dict[str, object]:
     program, lists = trained
+    with tempfile.TemporaryDirectory() as folder:
+        lists = with_mapped_data(lists, Path(folder) / "data")
     told: list[int] = []
 
     def fails(step: int) -> None:

@@ -25,11 +25,12 @@ from assay.engine.runtime.parallel.group import RankGroup
 from assay.engine.runtime.products.freivalds import fault
 from assay.protocol.errors import InvariantError, UnavailableError, UserError
 from assay.protocol.program.programfile import encode_program
+from assay.protocol.trees.state import TrainingList
 from assay.protocol.trees.tensors import TensorSizeError
 from assay.training import ranked_compute
 from assay.training.ranked_compute import Channel, RankedCompute, Ranks, RanksLost, RankThreads
 from assay.training.rounds import TorchCompute
-from tests.harness.engine.ranked_training import root_of, work
+from tests.harness.engine.ranked_training import root_of, with_mapped_data, work
 
 ROOT = Path(__file__).resolve().parents[3]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
@@ -176,9 +177,9 @@ class ChannelToNobody:
         self.sent: list[bytes] = []
         self.is_closed = False
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes | memoryview) -> None:
         """See Channel."""
-        self.sent.append(message)
+        self.sent.append(bytes(message))
 
     def close(self) -> None:
         """See Channel."""
@@ -258,6 +259,18 @@ def test_a_program_is_named_by_its_root_only_to_ranks_that_were_sent_it() -> Non
     compute.run(program, lists, STEPS)
     file = encode_program(program)
     assert [file in message for message in channel.sent] == [True, False]
+
+
+def test_data_in_a_file_is_sent_once_and_nowhere_else(tmp_path: Path) -> None:
+    """Joined to each message all of a run's data would be in memory several times, and on the wire each unit."""
+    program, lists = work()
+    compute, channel = lone_leader()
+    lists = with_mapped_data(lists, tmp_path / "data")
+    data = bytes(lists[TrainingList.SCALARS][-1])
+    for _ in range(2):
+        lists = compute.run(program, lists, 1)
+    assert [message == data for message in channel.sent] == [False, True, False]
+    assert all(data not in message for message in channel.sent[::2])
 
 
 @pytest.mark.usefixtures("own_threads")
