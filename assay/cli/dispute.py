@@ -146,7 +146,7 @@ def watch(
 
     with showing(settings, "watchdog") as shown:
         looks = shown.looks(every)
-        dog = _watchdog(settings, party or [], near, stale_after, max_age, shown)
+        dog = _watchdog(settings, party or [], near, stale_after, max_age, once, shown)
         before: Standing = {}
         while True:
             looks.begun()
@@ -162,7 +162,13 @@ def watch(
 
 
 def _watchdog(
-    settings: Settings, parties: list[str], near: float, stale_after: float, max_age: float | None, shown: Showing
+    settings: Settings,
+    parties: list[str],
+    near: float,
+    stale_after: float,
+    max_age: float | None,
+    waits: bool,
+    shown: Showing,
 ) -> ChainWatch:
     from assay.protocol.types import Address
     from assay.watchdog.looking import WatchOptions
@@ -173,7 +179,7 @@ def _watchdog(
         talk.print("No party is named: nobody's stakes and calls are watched.")
     run = open_round_run(settings)
     age = usual_age(run.chain) if max_age is None else max_age
-    options = WatchOptions(named, near, stale_after, age, settings.allowed_code)
+    options = WatchOptions(named, near, stale_after, age, settings.allowed_code, waits)
     store = None if settings.store is None else open_blobs(settings)
     shown.follow(run, store)
     if store is None:

@@ -23,6 +23,7 @@ class WatchOptions:
     near: share of a clock, of chain time, at which a deadline is near. stale_after: how long the head may stand still.
     max_age: how old the newest block may be by this machine's clock; None on chains that keep a time of their own.
     allowed_code: digests of contracts that are not this release's and that the user has checked.
+    waits: whether a look lasts until disputed claims are computed; else clocks are told meanwhile.
     """
 
     parties: frozenset[Address] = frozenset()
@@ -30,6 +31,7 @@ class WatchOptions:
     stale_after: float = 300.0
     max_age: float | None = None
     allowed_code: frozenset[Digest] = frozenset()
+    waits: bool = True
 
 
 USUALLY: Final = WatchOptions()

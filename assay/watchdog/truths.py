@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.program.trace import Trace
@@ -81,6 +83,43 @@ class Truths:
     def _base(self, view: RunView, ref: ClaimRef) -> ListBytes:
         """The generation that a claim's round starts from, merged again where nobody published it yet."""
         return self._archive.base(view, view.round_of(ref.round).parent, self._compute, publish=False)
+
+
+class Judge(Protocol):
+    """Says the truth about claims."""
+
+    def of(self, view: RunView, ref: ClaimRef) -> Truth | None:
+        """The truth about a claim; None while it is not known. Raises whatever computing it raises."""
+        ...
+
+
+class TruthsInTime:
+    """The same, computed beside whoever asks, one claim after another: clocks are told while a long one is computed."""
+
+    def __init__(self, truths: Truths) -> None:
+        self._truths = truths
+        self._under_way: tuple[ClaimRef, Future[Truth]] | None = None
+
+    def of(self, view: RunView, ref: ClaimRef) -> Truth | None:
+        """See Judge."""
+        if self._under_way is not None:
+            asked, answer = self._under_way
+            if not answer.done():
+                return None
+            # What was found for another claim is kept by `Truths`, for when that is asked about again.
+            self._under_way = None
+            if asked == ref:
+                return answer.result()
+        answer = Future[Truth]()
+        self._under_way = ref, answer
+        threading.Thread(target=self._find, args=(view, ref, answer), name="assay-truth", daemon=True).start()
+        return None
+
+    def _find(self, view: RunView, ref: ClaimRef, answer: Future[Truth]) -> None:
+        try:
+            answer.set_result(self._truths.of(view, ref))
+        except BaseException as error:  # it belongs to who asked
+            answer.set_exception(error)
 
 
 def _claimed(view: RunView, ref: ClaimRef) -> Digest:

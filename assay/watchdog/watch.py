@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from eth_utils.address import to_checksum_address
 
 from assay.protocol.game.book import game_lock
-from assay.protocol.game.clock import LARGEST, most_moves
+from assay.protocol.game.clock import LARGEST, Shape, most_moves
 from assay.protocol.game.shapes import shape_of
 from assay.protocol.game.state import GameState
 from assay.protocol.game.table import Side, Stage
@@ -32,7 +33,7 @@ from assay.watchdog.run_alarms import (
     judge_stakes,
 )
 from assay.watchdog.standing import favoured
-from assay.watchdog.truths import Truth, Truths
+from assay.watchdog.truths import Judge, Truth, Truths, TruthsInTime
 from assay_ledger.bindings.challenges import ChallengeCommitted, ChallengeUncommitted
 from assay_ledger.contract import Event, Logged
 from assay_ledger.index.computing import Compute
@@ -41,6 +42,16 @@ from assay_ledger.rounds.index import RunIndex
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import ArtifactStore
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedGame:
+    """A game in a state, over its claim as we computed it."""
+
+    state: GameState
+    honest: Side
+    favoured: Side
+    shape: Shape
 
 
 class Watchdog(ChainWatch):
@@ -56,12 +67,14 @@ class Watchdog(ChainWatch):
         wall: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(run, options, clock, wall)
-        self._truths = None if store is None or compute is None else Truths(run, store, compute)
+        self._truths: Judge | None = None
+        if store is not None and compute is not None:
+            truths = Truths(run, store, compute)
+            self._truths = truths if options.waits else TruthsInTime(truths)
         window = game_config(run.charter).reveal_window
         self._terms = GameTerms(run.charter.economics.challenge_bond, options.near, GAS_PER_MOVE, run.currency, window)
         self._committed: dict[Digest, Address] = {}
-        self._honest: dict[int, Side] = {}
-        self._standing: dict[int, tuple[GameState, Side]] = {}
+        self._judged: dict[int, JudgedGame] = {}
         self._index = RunIndex(run, [self._on_event], run.all_contracts(), self._start_again)
 
     @property
@@ -108,6 +121,7 @@ class Watchdog(ChainWatch):
     def _start_again(self) -> None:
         """The index started again after a reorganization."""
         self._committed.clear()
+        self._judged.clear()
 
     def _pending(self, commitment: Digest, owner: Address) -> Iterator[Alarm]:
         ask, run = self.run.chain.ask, self.run
@@ -123,7 +137,8 @@ class Watchdog(ChainWatch):
         """A verdict against somebody honest: a party named, or the side that our own run had found right."""
         verdict = record.verdict
         assert verdict is not None
-        honest = self._honest.get(record.game_id, Side.NONE)
+        judged = self._judged.get(record.game_id)
+        honest = Side.NONE if judged is None else judged.honest
         if verdict.loser in self.options.parties or (honest is not Side.NONE and honest is verdict.side):
             name = verdict.side.name.lower()
             text = f"the honest {name} has lost ({verdict.outcome.name})"
@@ -138,47 +153,45 @@ class Watchdog(ChainWatch):
         if state.is_over or state.stage is Stage.NONE:
             # Ended since the index was read; the next look has its verdict. Or this node does not have the game yet.
             return
-        truth: Truth | None = None
-        try:
-            truth = None if self._truths is None else self._truths.of(view, record.ref)
-        except Exception as error:  # of a stranger's claim, whatever it is made of: clocks and stakes are told
-            text = f"its claim cannot be recomputed here: {in_words(error)}"
-            yield Alarm(AlarmKind.CANNOT_CHECK, f"game {record.game_id}", text)
-        honest = self._honest_side(record, truth)
-        self._honest[record.game_id] = honest
+        judged = self._judged.get(record.game_id)
+        if self._truths is not None and (judged is None or judged.state != state):
+            try:
+                if (truth := self._truths.of(view, record.ref)) is None:
+                    yield Alarm(AlarmKind.CANNOT_CHECK, f"game {record.game_id}", "its claim is still being computed")
+                else:
+                    judged = self._judged[record.game_id] = self._judge(record, state, truth)
+            except Exception as error:  # of a stranger's claim, whatever it is made of: clocks and stakes are told
+                text = f"its claim cannot be recomputed here: {in_words(error)}"
+                yield Alarm(AlarmKind.CANNOT_CHECK, f"game {record.game_id}", text)
+        is_known = judged is not None and judged.state == state
         _, bond_locked = ask(run.vault.lock_of(game_lock(record.game_id)))
         eth, mover = run.chain.w3.eth, state.party(state.turn)
         facts = GameFacts(
             state=state,
-            honest=honest,
-            favoured=Side.NONE if truth is None else self._favoured(record, state, truth),
-            standing_known=truth is not None,
+            honest=self._named(record) if judged is None else judged.honest,
+            favoured=judged.favoured if judged is not None and is_known else Side.NONE,
+            standing_known=is_known,
             bond_locked=bond_locked,
             coin=Wei(run.chain.read(lambda: eth.get_balance(to_checksum_address(mover)))),
             gas_price=Wei(run.chain.read(lambda: eth.gas_price)),
-            moves_left=self._moves_left(record, state.turn, truth),
+            moves_left=self._moves_left(record, state.turn, LARGEST if judged is None else judged.shape),
         )
         yield from judge_game(facts, view.now, self._terms)
 
-    def _honest_side(self, record: GameRecord, truth: Truth | None) -> Side:
-        """A party that we watch for is honest; else one that says what our own run says."""
+    def _named(self, record: GameRecord) -> Side:
+        """The party that we watch for, which is taken to be honest."""
         named = [s for s in (Side.DEFENDER, Side.CHALLENGER) if _party(record, s) in self.options.parties]
-        if len(named) == 1:
-            return named[0]
-        if truth is None:
-            return Side.NONE
-        return Side.DEFENDER if truth.holds else Side.CHALLENGER
+        return named[0] if len(named) == 1 else Side.NONE
 
-    def _favoured(self, record: GameRecord, state: GameState, truth: Truth) -> Side:
-        known = self._standing.get(record.game_id)
-        if known is None or known[0] != state:
-            side = favoured(state, self.run.games.posted(state), truth.trace, self.run.charter.clocks.arity)
-            self._standing[record.game_id] = known = state, side
-        return known[1]
+    def _judge(self, record: GameRecord, state: GameState, truth: Truth) -> JudgedGame:
+        """Who is honest: a party that we watch for, else one that says what our own run says; and who is ahead."""
+        by_truth = Side.DEFENDER if truth.holds else Side.CHALLENGER
+        side = favoured(state, self.run.games.posted(state), truth.trace, self.run.charter.clocks.arity)
+        shape = shape_of(truth.trace.program, truth.trace.steps)
+        return JudgedGame(state, self._named(record) or by_truth, side, shape)
 
-    def _moves_left(self, record: GameRecord, side: Side, truth: Truth | None) -> int:
+    def _moves_left(self, record: GameRecord, side: Side, shape: Shape) -> int:
         """The most moves that a side can still have to make; by the encodings' limits where the program is unknown."""
-        shape = LARGEST if truth is None else shape_of(truth.trace.program, truth.trace.steps)
         most = most_moves(shape, self.run.charter.clocks.arity)[side - 1]
         # The first event of a game is its opening.
         made = sum(m.mover == _party(record, side) for m in record.moves[1:])
