@@ -8,6 +8,7 @@ from typing import Final
 
 from assay.protocol.economics import chain_profiles
 from assay.protocol.economics.chain_profiles import ChainKind
+from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import UsageError
 from assay.sponsor.charters import GRACE
 
@@ -132,9 +133,10 @@ class PlanInputs:
         for name in names:
             if not getattr(self, name) > 0:
                 raise UsageError(f"{name} must be above zero.", code="PlanImpossible", remedy="Give a larger value.")
-        if not (0 < self.audit <= 1 and 0 < self.reaudit < 1 and 0 <= self.cartel < 1):
+        # A charter has whole parts per million.
+        if not (round(self.audit * PPM) >= 1 and self.audit <= 1 and 0 < self.reaudit < 1 and 0 <= self.cartel < 1):
             raise UsageError(
-                "p is above 0 and at most 1, q between 0 and 1, v at least 0 and below 1.",
+                "p is a millionth at least and at most 1, q between 0 and 1, v at least 0 and below 1.",
                 code="PlanImpossible",
                 remedy="Give rates as fractions, as 0.1.",
             )

@@ -194,6 +194,7 @@ def _usual(row: dict[str, int]) -> int:
         ({"parameters": 0.0}, "PlanImpossible"),
         ({"solvers": 0}, "PlanImpossible"),
         ({"audit": 1.5}, "PlanImpossible"),
+        ({"audit": 1e-7}, "PlanImpossible"),
         ({"reaudit": 1.0}, "PlanImpossible"),
         ({"update": "int7"}, "ChoiceUnknown"),
         ({"sums": "int4", "solvers": 65}, "ChoiceUnknown"),
