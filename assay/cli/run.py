@@ -66,7 +66,7 @@ def show(
 @app.command("list", epilog='Example: assay run list --json  ->  [{"run", "model", "rounds", "block"}, ...]')
 @with_settings(*CHAIN, "store")
 def list_(settings: Settings, as_json: JsonOption = False) -> None:
-    """The runs whose cards lie in the store and whose contracts are on the chain."""
+    """The runs whose cards lie in the store and whose contracts are on the chain, the oldest first."""
     from assay.sponsor.cards import listed_runs, read_card
     from assay_ledger.rounds.run import Run
 
@@ -85,6 +85,7 @@ def list_(settings: Settings, as_json: JsonOption = False) -> None:
             "block": card.first_block,
         }
         found.append(entry)
+    found.sort(key=lambda entry: (entry["block"], entry["run"]))
     if as_json:
         print_json(found)
     else:

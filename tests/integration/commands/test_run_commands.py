@@ -21,6 +21,8 @@ from assay.protocol.errors import ConfigError, ExitCode, FundsError, RejectedErr
 from assay.protocol.run.beacon import EVMNET
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Address, BeaconRound, DType, Wei
+from assay.sponsor import cards
+from assay.sponsor.cards import listed_runs
 from assay.sponsor.launching import deposit, escrow_of, stake_of
 from assay.training.merge import MergeRule, usual_limit
 from assay.training.presets import TINY
@@ -92,6 +94,17 @@ def test_a_model_of_ones_own_is_posted_under_its_name_and_its_options_are_its_ow
         assert isinstance(desk.refused("run", "post", *words, *more, *at), UsageError)
     clash = desk.refused("run", "post", "--steps", "10", *at)
     assert clash.code == "OptionsClash" and "--steps" in clash.message
+
+
+def test_runs_are_listed_the_oldest_first(posted: tuple[Desk, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guide takes the last one: who posts a second run stakes in no other."""
+    desk, document = posted
+    second = desk.post("--preset", "tiny", "--seats", "2", "--rounds", "2", "--escrow", "5000")
+    there = listed_runs(open_store(desk.folder / "store"))
+    for found in (there, there[::-1]):
+        monkeypatch.setattr(cards, "listed_runs", lambda _, found=found: found)
+        listed = [entry["run"] for entry in desk.json("run", "list", *desk.chain_words, *desk.store_words)]
+        assert listed.index(document["run"]) < listed.index(second["run"])
 
 
 @pytest.mark.parametrize("role", ["solver", "verifier", "whistleblower"])
