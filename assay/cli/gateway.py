@@ -34,7 +34,7 @@ from assay.cli.options import (
 )
 from assay.cli.paying import ContractOption, TokenOption, contract_of, token_of
 from assay.durations import duration
-from assay.protocol.errors import ConfigError, FundsError
+from assay.protocol.errors import ConfigError, FundsError, RejectedError
 from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
@@ -202,7 +202,10 @@ def voucher(
     contract: ContractOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Sign a voucher: AMOUNT is what you have paid this gateway in all, this time included."""
+    """Sign a voucher: AMOUNT is what you have paid this gateway in all, this time included.
+
+    Raises RejectedError (VoucherUncovered).
+    """
     from assay.protocol.payments.voucher import Voucher, VoucherDomain
     from assay_ledger.vouchers.signed import sign_voucher
 
@@ -213,8 +216,14 @@ def voucher(
     wei = money.parse(amount)
     keys = unlock_key(settings)
     covered = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of)).covered
+    # Attack: one nought too many is signed, and redeemed for all of the deposit and of every later one.
     if wei > covered:
-        talk.print(f"Your deposit covers {money.both(covered)} in all: a gateway will not take this one.")
+        raise RejectedError(
+            f"{money.both(wei)} are more than your deposit covers, {money.both(covered)} in all. Signed, that could be "
+            "redeemed for all that is there, and for what you deposit later.",
+            code="VoucherUncovered",
+            remedy="Sign less, or deposit first (`assay gateway deposit`).",
+        )
     domain = VoucherDomain(the_run.chain.chain_id, vouchers.address)
     line = sign_voucher(keys, Voucher(keys.address, to, of, wei), domain).to_text()
     if as_json:

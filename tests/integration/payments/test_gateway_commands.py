@@ -97,6 +97,17 @@ def test_a_user_pays_a_gateway_and_the_owners_and_takes_the_rest_back(paid: Paid
     assert paid.held(paid.contract.address) == 0
 
 
+def test_nothing_is_signed_beyond_what_the_deposit_covers(paid: PaidRun) -> None:
+    """A voucher of a nought too many would be redeemed for all that is there, and for what is deposited later."""
+    paid.done(*paid.words(0, "deposit", "50", *paid.at(), "--yes"))
+    paid.done(*paid.words(0, "refund", "10", *paid.at()))
+    typed = assay_on(paid.run, *paid.words(0, "voucher", "40.5", *paid.at()))
+    assert typed.exit_code != 0 and typed.stdout == ""
+    refused = paid.refused(*paid.words(0, "voucher", "405", *paid.at()))
+    assert (refused.code, refused.exit_code) == ("VoucherUncovered", ExitCode.REJECTED)
+    assert paid.done(*paid.words(0, "voucher", "40", *paid.at()))["amount"] == 40 * ETHER
+
+
 def test_a_request_for_a_refund_is_redeemed_first_and_covers_nothing(paid: PaidRun, tmp_path: Path) -> None:
     now = [0.0]
     kept = KeptVouchers(tmp_path, paid.domain, address_of(paid.gateway))
