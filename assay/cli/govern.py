@@ -21,7 +21,7 @@ from assay.cli.common import (
     unlock_key,
 )
 from assay.cli.options import KEY, RUN, JsonOption, MultisigOption, WhoOption, YesOption, with_settings
-from assay.durations import duration
+from assay.durations import duration, parse_duration
 from assay.protocol.errors import UsageError
 from assay.protocol.rounds.decisions import VOTED, Decision, Verb, proposal_name, proposed
 from assay.protocol.types import Address
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Votes of a run's owners: pause, resume, sunset, price, gateways.")
 
 WORDS = {
-    "pause": (Verb.PAUSE, "SECONDS of chain time for which no new round opens"),
+    "pause": (Verb.PAUSE, "a LENGTH of chain time for which no new round opens, 86400 or 1d"),
     "resume": (Verb.RESUME, "no value: ends a pause"),
     "sunset": (Verb.SUNSET, "no value: no new rounds and fees, for good"),
     "price": (Verb.PRICE, "PERCENT of the charter's price of a unit, in later rounds"),
@@ -77,6 +77,7 @@ def status(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
         print_json(document | {"proposals": [_document(proposal) for proposal in made]})
         return
     shown = {name: SHARES.show(value) for name, value in document.items() if name in _SHARES}
+    shown["price"] = f"{document['price'] * 100:g} % of the charter's"
     print_fields(document | shown | {"paused": f"for {duration(document['paused'])}" if document["paused"] else "no"})
     rows = [
         (
@@ -137,11 +138,13 @@ def propose(
 ) -> None:
     """Propose a decision to the owners of shares."""
     from assay.protocol.rounds.decisions import proposal_id
+    from assay.sponsor.governing import check_admitted
 
     decision = decision_typed(what, value)
     run = _governed(settings)
     check_run_code(run, settings)
     g = run.charter.governance
+    check_admitted(decision, g)
     talk.print(
         f"Votes are what is held now and {duration(g.voting_delay)} from now; the vote ends "
         f"{duration(g.voting_delay + g.voting_period)} from now."
@@ -256,8 +259,8 @@ def decision_typed(what: str, value: str | None) -> Decision:
         account = Address(parse_address(value))
         return Decision(verb, (account, what == "delist") if verb is Verb.LIST else (account,))
     try:
-        number = int(value) if verb is Verb.PAUSE else round(float(value) * 10_000)
-    except (ValueError, OverflowError):
+        number = parse_duration(value) if verb is Verb.PAUSE else round(float(value) * 10_000)
+    except (UsageError, ValueError, OverflowError):
         number = -1
     if not 0 <= number < 1 << 32:
         raise UsageError(f"`{what}` takes {needs}, not {value!r}.", code="ValueInvalid", remedy="Type such a number.")

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from assay.durations import duration
 from assay.protocol.economics.governance_bounds import LEAST_PERIOD, rest_of
-from assay.protocol.economics.limits import MIN_WINDOW
+from assay.protocol.economics.limits import MIN_WINDOW, PPM
 from assay.protocol.errors import RejectedError, UserError
-from assay.protocol.rounds.decisions import Decision, ProposalState, decoded, proposal_name
+from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, decoded, proposal_name
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.run_charter import RunCharter, RunGovernance
 from assay.protocol.types import Address, Round
@@ -76,6 +77,26 @@ def check_governed(run: Run) -> None:
             code="NotGoverned",
             remedy="None: a charter is fixed. `assay run post --governed` posts a run whose owners vote.",
         )
+
+
+def check_admitted(decision: Decision, terms: RunGovernance) -> None:
+    """Raises RejectedError (PauseOutOfBounds, PriceOutOfBounds) for what the governor carries out for no vote.
+
+    It takes such a proposal all the same: owners would vote for days about what is refused in the end.
+    """
+    match decision.verb, decision.arguments:
+        case Verb.PAUSE, (int(length),) if not 0 < length <= terms.longest_pause:
+            raise RejectedError(
+                f"No vote can {decision.words}: the charter's longest pause is {duration(terms.longest_pause)}.",
+                code="PauseOutOfBounds",
+                remedy=f"Propose a pause of 1 to {terms.longest_pause} seconds.",
+            )
+        case Verb.PRICE, (int(ppm),) if not terms.least_price_ppm <= ppm <= PPM:
+            raise RejectedError(
+                f"No vote can {decision.words}.",
+                code="PriceOutOfBounds",
+                remedy=f"Propose {terms.least_price_ppm / 10_000:g} to 100, in percent of the charter's price.",
+            )
 
 
 def proposals_of(run: Run) -> Iterator[ProposalMade]:

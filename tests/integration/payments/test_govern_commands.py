@@ -118,6 +118,13 @@ def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> No
     assert (early.code, early.exit_code) == ("TooEarlyToGovern", ExitCode.REJECTED)
     assert run.refused(*words(run, 1, "mature")).code == "NotMature"
     shown_as_mature(run)
+    # The governor takes these, and carries them out for no vote.
+    for what, value, code in (
+        ("price", "0.75", "PriceOutOfBounds"),
+        ("price", "7500", "PriceOutOfBounds"),
+        ("pause", "86400000", "PauseOutOfBounds"),
+    ):
+        assert run.refused(*words(run, 1, "propose", what, value, "--yes")).code == code
     made = run.done(*words(run, 1, "propose", "price", "75", "--why", "less is enough", "--yes"))
     name = str(made["proposal"])[2:14]
     assert run.refused(*words(run, 1, "vote", name, "for", "--yes")).code == "GovernorUnexpectedProposalState"
@@ -194,6 +201,7 @@ def test_only_the_guardian_pauses(governed: PaidRun) -> None:
     ("said", "wanted"),
     [
         (("pause", "3600"), Decision(Verb.PAUSE, (3600,))),
+        (("pause", "2d"), Decision(Verb.PAUSE, (172_800,))),
         (("resume", None), Decision(Verb.RESUME)),
         (("sunset", None), Decision(Verb.SUNSET)),
         (("price", "62.5"), Decision(Verb.PRICE, (625_000,))),
