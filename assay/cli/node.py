@@ -15,7 +15,7 @@ from assay.amounts import COIN
 from assay.cli.common import address_named, open_chain, open_round_run, print_fields, print_json, talk
 from assay.cli.options import CHAIN, RUN, JsonOption, typed_amount, with_settings
 from assay.durations import duration, parse_duration
-from assay.protocol.errors import UnavailableError
+from assay.protocol.errors import UnavailableError, UsageError
 from assay.protocol.types import Address
 from assay.settings import Settings
 
@@ -28,6 +28,9 @@ app = typer.Typer(no_args_is_help=True, help="A local chain of your own, and wha
 
 PORT: Final = 8545
 LOOK_EVERY_S: Final = 0.2
+LONGEST_SKIP_S: Final = 520 * 604_800
+"""Ten years: no wait of a run is as long, and time that a chain keeps never goes back."""
+
 LONG_S: Final = 60
 """A jump of at least so many seconds of chain time is told."""
 
@@ -177,10 +180,21 @@ def skip(
     length: Annotated[str, typer.Argument(metavar="LENGTH", help="Chain time to pass: 90s, 15min, 2h, 3d or 4w.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Let chain time pass at once on a local chain. Whoever was at work may be too late for it."""
+    """Let chain time pass at once on a local chain. Whoever was at work may be too late for it.
+
+    Raises UsageError (DurationInvalid, SkipTooLong).
+    """
     from assay.node.local import move_time
 
-    now = move_time(open_chain(settings), parse_duration(length))
+    seconds = parse_duration(length)
+    # A nought too many: past the year 9999 no page shows a date any more, and the chain cannot be wound back.
+    if seconds > LONGEST_SKIP_S:
+        raise UsageError(
+            f"{length!r} is longer than ten years, and a chain's time never goes back.",
+            code="SkipTooLong",
+            remedy="Skip 520w at most, again if you must.",
+        )
+    now = move_time(open_chain(settings), seconds)
     if as_json:
         print_json({"now": now})
     else:

@@ -141,6 +141,9 @@ def test_time_is_skipped_by_so_much_as_is_typed(desk: Desk) -> None:
     before = desk.stage.chain.head().timestamp
     assert desk.json("node", "skip", "2d", *desk.chain_words)["now"] == before + 2 * 86_400
     assert desk.refused("node", "skip", "soon", *desk.chain_words).code == "DurationInvalid"
+    # A nought too many would leave a chain on which no page shows a date any more, and whose time never goes back.
+    assert desk.refused("node", "skip", "521w", *desk.chain_words).code == "SkipTooLong"
+    assert desk.stage.chain.head().timestamp < before + 3 * 86_400
 
 
 def test_a_chain_that_is_not_local_gives_neither_coins_nor_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
