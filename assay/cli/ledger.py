@@ -264,9 +264,8 @@ def shares(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
 def claim(settings: Settings, owner: ForOption = None, as_json: JsonOption = False) -> None:
     """Turn vested credits into shares, then pay out what your shares have earned; with --for as a withdrawal address.
     Both go to the owner's withdrawal address, where there is one."""
-    the_run = open_round_run(settings)
-    keys = unlock_key(settings)
-    account, receipt = keys.account, None
+    the_run, keys, receipt = open_round_run(settings), unlock_key(settings), None
+    account = keys.account
     whose = keys.address if owner is None else Address(parse_address(owner))
     ripe = vested_grants(the_run, whose)
     if ripe:
@@ -279,21 +278,22 @@ def claim(settings: Settings, owner: ForOption = None, as_json: JsonOption = Fal
             talk.print(f"somebody else released {SHARES.show(amount)} of them first")
         else:
             receipt, vested = done, vested + amount
-    claimed: dict[str, int] = {}
+    claimed: dict[str, Any] = {}
     for token in the_run.charter.revenue_tokens:
-        where = "0x" + token.hex()
+        money, where = the_run.currency_of(token), "0x" + token.hex()
         due = the_run.chain.ask(the_run.revenue.claimable(token, whose))
         if due:
-            talk.print(f"claims {the_run.currency_of(token).both(due)} of {where}")
+            talk.print(f"claims {money.both(due)} of {where}")
             call = the_run.revenue.claim_for(token, whose)
             done = send_unless_done(the_run.chain, account, call, "NothingToClaim")
             if done is None:
                 talk.print("somebody else claimed it first")
             else:
-                receipt, claimed[where] = done, due
+                receipt, claimed[where] = done, due if as_json else money.show(due)
     if receipt is None:
         talk.print("Nothing that has vested or is due is left here; `assay ledger shares` shows what is pending.")
-    _done({"vested": vested, "claimed": claimed}, receipt, SHARES, as_json=as_json)
+    shown = {"claimed": claimed} if as_json else {f"claimed of {where}": due for where, due in claimed.items()}
+    _done({"vested": vested} | shown, receipt, SHARES, as_json=as_json)
 
 
 @app.command("pay", epilog='Example: assay ledger pay 1000 --yes --json  ->  {"paid", "token", "tx"}')

@@ -289,6 +289,21 @@ def test_a_grant_that_others_release_first_keeps_nobody_from_claiming_the_rest(p
     assert posted.desk.json("ledger", "claim", *posted.at) == {"vested": 0, "claimed": {}, "tx": None}
 
 
+def test_what_was_claimed_is_said_in_tokens(posted: SharedRun) -> None:
+    """As every other amount that people read, and not in wei."""
+    run, chain = posted.run, posted.run.chain
+    posted.credit([Digest(bytes([3]) * 32)], 10 * TOKEN)
+    chain.rpc("evm_mine", hex(chain.head().timestamp + 5 * WEEK))
+    assert posted.desk.json("ledger", "claim", *posted.at)["vested"] == 10 * TOKEN
+    posted.mint(7)
+    posted.desk.json("ledger", "pay", "7", "--yes", *posted.at)
+    chain.rpc("evm_mine", hex(chain.head().timestamp + 6 * WEEK))
+    said = posted.desk("ledger", "claim", *posted.at).stdout.splitlines()
+    (line,) = (line for line in said if line.startswith("claimed"))
+    token = "0x" + run.charter.revenue_tokens[0].hex()
+    assert line.startswith(f"claimed of {token}") and 6 < float(line.split()[-1]) <= 7
+
+
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 def test_a_funder_whom_others_refund_first_has_everything_back(posted: SharedRun, when: str) -> None:
     run, chain, sponsor = posted.run, posted.run.chain, posted.made.stage.sponsor
