@@ -116,7 +116,7 @@ class Characters:
 
 
 class HuggingFaceTokenizer:
-    """A `tokenizer.json`. No special tokens are added; padding and truncation that the file asks for are off."""
+    """A `tokenizer.json`. No special tokens are added; padding, truncation and dropout that it asks for are off."""
 
     kind = "huggingface"
 
@@ -133,6 +133,9 @@ class HuggingFaceTokenizer:
             raise bad_tokenizer(str(error)) from None
         self._inner.no_padding()
         self._inner.no_truncation()
+        if hasattr(self._inner.model, "dropout"):
+            # Bad luck: a file from a training that drew its byte pairs; nobody would find the same tokens again.
+            self._inner.model.dropout = None
 
     @property
     def size(self) -> int:

@@ -190,6 +190,20 @@ def test_an_end_that_the_tokenizer_lacks_is_refused(byte_pairs: Path, tmp_path: 
     refused("UnknownToken", "has no token '<eos>'", [tmp_path / "a.txt"], terms, tmp_path / "out")
 
 
+def test_a_tokenizer_that_draws_its_tokens_gives_everybody_the_same(byte_pairs: Path, tmp_path: Path) -> None:
+    """Bad luck: byte pairs dropped at random, as a training asked its tokenizer to: no two conversions agree."""
+    document = json.loads(byte_pairs.read_text())
+    document["model"]["dropout"] = 0.5
+    drawing = tmp_path / "drawing.json"
+    drawing.write_text(json.dumps(document))
+    (tmp_path / "a.txt").write_text("the cat sat on the mat, the hat on the cat\n" * 20)
+    made = []
+    for name, tokenizer in (("usual", byte_pairs), ("first", drawing), ("second", drawing)):
+        terms = DataTerms(tokenizer=tokenizer, percent=0)
+        made.append(convert([tmp_path / "a.txt"], tmp_path / name, terms)["tensors"]["train"]["tokens"]["root"])
+    assert len(set(made)) == 1
+
+
 # --- without them
 
 
