@@ -23,6 +23,9 @@ MAX_SIDE: Final = 1 << 14
 FORMATS: Final = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM")
 """Attack: PostScript that is called a picture, which Pillow has Ghostscript run; and decoders that nobody needs."""
 
+MOST: Final = (1 << 8) - 1
+"""Of a channel."""
+
 _MODES: Final = ("1", "L", "LA", "P", "RGB", "RGBA")
 """Of 8 bits a channel, or fewer; what is wider would lose its low bits without a word."""
 
@@ -97,7 +100,7 @@ def _pixels(path: Path, form: ImageForm) -> npt.NDArray[np.uint8]:
                 # Attack: a few kilobytes that unpack to gigabytes.
                 warnings.simplefilter("error", pillow.DecompressionBombWarning)
                 with pillow.open(stream, formats=FORMATS) as image:
-                    if image.mode not in _MODES:
+                    if image.mode not in _MODES or _is_wide(image):
                         raise UserError(
                             f"{path} has pixels of the kind {image.mode}, wider than 8 bits or no colours of a screen.",
                             code="ImageMode",
@@ -113,6 +116,14 @@ def _pixels(path: Path, form: ImageForm) -> npt.NDArray[np.uint8]:
             why = f"it is no whole image of {', '.join(FORMATS)} ({type(error).__name__})"
             raise unreadable(path, why) from None
     return found[None] if form.is_gray else np.ascontiguousarray(found.transpose(2, 0, 1))
+
+
+def _is_wide(image: Any) -> bool:
+    """Whether an image has 16 bits a channel, of which Pillow drops the lower 8 where there are several channels."""
+    for codec, _, _, form in image.tile:
+        if (codec == "zip" and str(form).endswith(";16B")) or (codec.startswith("ppm") and form[1] > MOST):
+            return True
+    return False
 
 
 def _pillow() -> Any:

@@ -6,6 +6,8 @@ import builtins
 import io
 import json
 import os
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,26 @@ def test_damaged_wide_and_misplaced_images_are_named(tmp_path: Path) -> None:
     image.fromarray(np.zeros((4, 4), np.uint16)).save(path)
     refused("ImageMode", "wider than 8 bits", [tmp_path / "in"], DataTerms(), tmp_path / "out")
     refused("NoClass", "lies in no folder of a class", [tmp_path / "in" / "a"], DataTerms(), tmp_path / "out")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("rgb.png", 2), ("gray-alpha.png", 4), ("rgba.png", 6), ("rgb.ppm", 0)])
+def test_colours_of_sixteen_bits_lose_no_bits_without_a_word(tmp_path: Path, name: str, kind: int) -> None:
+    """Pillow opens them as ones of eight: two that differ in their lower bits would be one picture."""
+    pytest.importorskip("PIL.Image", reason="images need Pillow")
+    path = tmp_path / "in" / "a" / name
+    path.parent.mkdir(parents=True)
+    row = bytes(range(2 * {0: 3, 2: 3, 4: 2, 6: 4}[kind]))
+    if not kind:
+        path.write_bytes(b"P6 1 1 65535\n" + row)
+    else:
+        parts = (
+            (b"IHDR", struct.pack(">IIBBBBB", 1, 1, 16, kind, 0, 0, 0)),
+            (b"IDAT", zlib.compress(b"\0" + row)),
+            (b"IEND", b""),
+        )
+        chunks = [struct.pack(">I", len(d)) + n + d + struct.pack(">I", zlib.crc32(n + d)) for n, d in parts]
+        path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunks))
+    refused("ImageMode", "wider than 8 bits", [tmp_path / "in"], DataTerms(), tmp_path / "out")
 
 
 def test_a_program_that_is_called_an_image_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
