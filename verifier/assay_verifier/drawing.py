@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import (
@@ -25,6 +25,8 @@ from assay.protocol.rounds.duty_types import (
 from assay.protocol.rounds.epochs import last_drawn, unopened
 from assay.protocol.rounds.ticket_types import TicketId, next_link
 from assay.protocol.types import Digest, Seat
+
+NO_TICKET: Final = TicketId(0)
 
 
 class SeenWork(Protocol):
@@ -109,6 +111,7 @@ class Drawn:
     seat: Seat
     key: Digest
     audited: tuple[Digest, ...]
+    by: TicketId = NO_TICKET
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +156,18 @@ class DutyBook:
 
     def calls_shown_by(self, via: int, ticket: TicketId) -> Iterator[int]:
         """Epochs of which the secret of a call shows the secret: its own, and those that it skipped."""
-        answer, shown = self._records.answer_of(via, ticket), self._records.epochs[via]
-        for number in range(via + 1 if answer else 0):
-            epoch = self._records.epochs[number]
-            if epoch.on_call and epoch.shift == shown.shift and epoch.call + answer.skipped >= shown.call:  # type: ignore[union-attr]
-                yield number
+        answer, epochs = self._records.answer_of(via, ticket), self._records.epochs
+        if answer is None:
+            return
+        found = []
+        for number in range(via, -1, -1):
+            if not epochs[number].on_call or epochs[number].shift != epochs[via].shift:
+                continue
+            # Calls of a shift are counted up: of those before this one none is shown.
+            if epochs[number].call + answer.skipped < epochs[via].call:
+                break
+            found.append(number)
+        yield from reversed(found)
 
     # --- inside
 
@@ -180,7 +190,7 @@ class DutyBook:
             if drawn < target.threshold:
                 key = draws.witness_key(secret, seed, target.id, ticket, kind)
                 rank = draws.rank_of(drawn, target.threshold)
-                yield Drawn(rank, target.duty, target.id, target.round, target.seat, key, target.audited)
+                yield Drawn(rank, target.duty, target.id, target.round, target.seat, key, target.audited, target.by)
 
     def _unanswered(
         self, number: int, ticket: TicketId, drawn: Iterator[Drawn], doubted: bool = False
@@ -224,7 +234,7 @@ class DutyBook:
             below = draws.threshold(work_ppm, on_call)
             for seen in self._records.works_of(home):
                 duty = DrawnDuty(kind, seen.round, seen.seat)
-                yield _Target(duty, seen.digest, below, seen.round, seen.seat, TicketId(0), ())
+                yield _Target(duty, seen.digest, below, seen.round, seen.seat, NO_TICKET, ())
             kind = DutyKind.REAUDIT_AGAIN if again else DutyKind.REAUDIT
             below = draws.threshold(reaudit_ppm, on_call)
             for made in self._records.attestations_of(home - 1) if home else ():
@@ -244,7 +254,6 @@ class DutyBook:
     def _again_targets(self, number: int) -> Iterator[_Target]:
         """Each claim once, however many missed it: the first miss found proves it."""
         below = draws.threshold(AGAIN_PPM, self._records.epochs[number].on_call)
-        makers = {made.id: made.ticket for epoch in range(number) for made in self._records.attestations_of(epoch)}
         seen: set[Digest] = set()
         for via, ticket in self._records.answers_shown_in(number - 1):
             for home in self.calls_shown_by(via, ticket):
@@ -256,5 +265,4 @@ class DutyBook:
                     seen.add(one.target)
                     missed = Missed(one.duty.kind, home, ticket, via)
                     duty = replace(one.duty, kind=DutyKind.MISSED, missed=missed)
-                    by = makers.get(one.duty.attestation, TicketId(0))
-                    yield _Target(duty, one.target, below, one.round, one.seat, by, one.audited)
+                    yield _Target(duty, one.target, below, one.round, one.seat, one.by, one.audited)

@@ -21,9 +21,6 @@ class ViewRecords:
     def __init__(self, view: RunView) -> None:
         self.view = view
         self._works: dict[int, list[WorkRecord]] = {}
-        self._attestations: dict[int, list[AttestationRecord]] = {}
-        for made in view.state.attestations.values():
-            self._attestations.setdefault(made.epoch, []).append(made)
 
     # --- audits
 
@@ -45,7 +42,7 @@ class ViewRecords:
 
     def attestations_of(self, epoch: int) -> Sequence[AttestationRecord]:
         """Results that were opened in an epoch."""
-        return self._attestations.get(epoch, [])
+        return self.view.attestations_of(epoch)
 
     def is_attested(self, attestation: Digest) -> bool:
         """Whether there is a result of this name."""

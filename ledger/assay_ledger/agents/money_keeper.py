@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 
@@ -63,8 +64,8 @@ def money_tasks(view: RunView) -> Iterator[Task]:
 
 def epoch_of(view: RunView, round_: Round) -> int | None:
     """The epoch that a round belongs to: the first that began after its last commitment; None while none has."""
-    last = view.commit_until(round_)
-    return next((number for number, epoch in enumerate(view.epochs) if epoch.start > last), None)
+    number = bisect_right(view.epochs, view.commit_until(round_), key=lambda epoch: epoch.start)
+    return number if number < len(view.epochs) else None
 
 
 def may_open(view: RunView) -> bool:
@@ -142,9 +143,7 @@ def _settle(view: RunView, work: WorkRecord) -> Iterator[Task]:
 def _findings(view: RunView) -> Iterator[Task]:
     """Findings whose windows ended; in the end also those that earn nothing, since a run is over without any left."""
     attestations, late = view.books.duties.attestations, GRACE_S + wait(view, view.books.duties.number)
-    for name, record in view.state.attestations.items():
-        if name in view.state.money.findings_paid:
-            continue
+    for name, record in view.state.unpaid_findings.items():
         payee, parent = view.books.registry.payee_of(record.ticket), view.round_of(record.round).parent
         if payee is None or view.status(parent) is GenerationStatus.CUT:
             if view.is_over:
@@ -179,10 +178,10 @@ def _openings(view: RunView) -> Iterator[Task]:
 def _payable(view: RunView) -> Iterator[tuple[nodes.OpeningOwner, Task]]:
     """Openings of final roots that hold no lock any more, and whose they are."""
     final_at = view.state.final_at
-    for (node, party), record in view.state.openings.items():
+    for (node, party), record in view.state.unpaid_openings.items():
         opening, generation = view.books.generations.openings[node, party], record.generation
         payable = opening.opener and opening.closed and opening.root == view.votes(node).root and node in final_at
-        if not payable or generation not in final_at or (node, party) in view.state.money.openings_paid:
+        if not payable or generation not in final_at:
             continue
         opener = nodes.opener_of(view, opening)
         if not opener.is_accused:
@@ -308,9 +307,8 @@ def unpaid_tickets(view: RunView) -> set[TicketId]:
     accusations = view.books.duties.attestations.accusations
     owed = {made.ticket for name, made in accusations.items() if _pot_of(view, name, made) is not None}
     if view.state.money.phase is RunPhase.RUNNING:
-        for name, record in view.state.attestations.items():
-            is_void = view.status(view.round_of(record.round).parent) is GenerationStatus.CUT
-            if name not in view.state.money.findings_paid and not is_void:
+        for record in view.state.unpaid_findings.values():
+            if view.status(view.round_of(record.round).parent) is not GenerationStatus.CUT:
                 owed.add(record.ticket)
     return owed
 

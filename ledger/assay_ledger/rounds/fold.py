@@ -6,7 +6,17 @@ from assay.protocol.economics.limits import PPM
 from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.ids import Node
 from assay.protocol.types import Digest
-from assay_ledger.bindings import attestations, beacon, commitments, duties, generations, governor, tenures, tickets
+from assay_ledger.bindings import (
+    attestations,
+    beacon,
+    commitments,
+    duties,
+    generations,
+    governor,
+    payments,
+    tenures,
+    tickets,
+)
 from assay_ledger.bindings.grouped_generations import NodeOpened, NodeSealed
 from assay_ledger.contract import Event
 from assay_ledger.index.game_fold import fold_game
@@ -30,6 +40,11 @@ def fold(state: RunState, event: Event, now: int, transaction: bytes) -> None:
     _fold_games(state, event, transaction)
     state.money.fold(event, now, lambda name: state.attestations[name].round)
     state.books.stop.at = state.money.stopped_at
+    match event:
+        case payments.OpeningPaid():
+            state.unpaid_openings.pop((event.node, event.party), None)
+        case payments.FindingPaid():
+            state.unpaid_findings.pop(event.attestation, None)
 
 
 def _fold_rounds(state: RunState, event: Event, now: int, transaction: bytes) -> None:
@@ -141,7 +156,7 @@ def _fold_audits(state: RunState, event: Event, now: int, transaction: bytes) ->
                 *(event.attestation, event.epoch, event.ticket, kind, event.target, event.round, event.seat),
                 *(event.finding, transaction),
             )
-            state.attestations[event.attestation] = made
+            state.attestations[event.attestation] = state.unpaid_findings[event.attestation] = made
             state.attestations_of.setdefault(event.epoch, []).append(made)
         case attestations.Accused():
             books.duties.attestations.on_accused(event, now)
@@ -162,5 +177,5 @@ def _opened(state: RunState, node: Node, party: Digest, root: Digest, position: 
     made = state.books.generations.openings[node, party]
     backer = made.backer if position is None else None
     record = OpeningRecord(node, party, root, position, backer, made.at, transaction)
-    state.openings[node, party] = state.unclosed[node, party] = record
+    state.openings[node, party] = state.unclosed[node, party] = state.unpaid_openings[node, party] = record
     state.openings_of.setdefault(node, []).append(record)

@@ -99,6 +99,10 @@ class RunState:
     """Commitments that are not settled, in the order of the chain."""
     unclosed: dict[tuple[Node, Digest], OpeningRecord] = field(default_factory=dict)
     """Openings that still hold a lock."""
+    unpaid_openings: dict[tuple[Node, Digest], OpeningRecord] = field(default_factory=dict)
+    unpaid_findings: dict[Digest, AttestationRecord] = field(default_factory=dict)
+    """What was not paid, whatever it earns: an actor that looked through all there ever was would be slower by the day.
+    """
     merged: dict[int, int] = field(default_factory=dict)
     """Generations that have a majority and are not final, with the chain time since when; cut ones too."""
     final_at: dict[Node, int] = field(default_factory=lambda: {0: 0})

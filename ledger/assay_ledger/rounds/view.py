@@ -6,8 +6,10 @@ later. What a contract would answer at `now` is asked of the books, which are th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.rounds.clock import commit_until, merge_until
@@ -233,12 +235,12 @@ class RunView:
     def works_of(self, epoch: int) -> list[WorkRecord]:
         """Commitments of the rounds that belong to an epoch: it is the first that began after their last second."""
         before = self.epochs[epoch - 1].start if epoch else 0
-        rounds = [
-            Round(number)
-            for number in range(len(self.books.commitments.rounds))
-            if before <= self.commit_until(Round(number)) < self.epochs[epoch].start
-        ]
-        return [work for round_ in rounds for work in self.works(round_)]
+        rounds = range(len(self.books.commitments.rounds))
+        first, end = (
+            bisect_left(rounds, time, key=lambda number: self.commit_until(Round(number)))
+            for time in (before, self.epochs[epoch].start)
+        )
+        return [work for round_ in map(Round, rounds[first:end]) for work in self.works(round_)]
 
     def attestations_of(self, epoch: int) -> list[AttestationRecord]:
         """Results that were opened in an epoch, in the order in which they came."""
@@ -258,7 +260,9 @@ class RunView:
 
     def answers_shown_in(self, epoch: int) -> list[tuple[int, TicketId]]:
         """Epochs and tickets of the secrets that were shown while an epoch was the newest."""
-        return [place for place, answer in self.books.duties.answers.items() if answer.shown_in == epoch]
+        # They stand in the order in which they were shown.
+        later = takewhile(lambda told: told[1].shown_in >= epoch, reversed(self.books.duties.answers.items()))
+        return [place for place, answer in later if answer.shown_in == epoch][::-1]
 
     def is_called(self, ticket: TicketId, epoch: int) -> bool:
         """Whether an epoch calls a ticket."""
