@@ -28,7 +28,7 @@ from assay_verifier.finding_book import place_of
 from assay_verifier.merging_agent import MergingAgent
 from assay_verifier.replaying import CommitmentReplay
 from assay_whistleblower.pursuing import NEVER, OwnAccusation, TryAccusation, pursuit, pursuit_times
-from assay_whistleblower.reporting import ReportAbsence, ReportDue, ReportForfeit, ReportMiss, reports
+from assay_whistleblower.reporting import MissesDrawn, ReportAbsence, ReportDue, ReportForfeit, ReportMiss, reports
 
 
 class AuditorAgent(MergingAgent):
@@ -42,6 +42,7 @@ class AuditorAgent(MergingAgent):
         self.role = "whistleblower" if reports else "verifier"
         super().__init__(run, keys, store, data_dir, **options)
         self._reports = reports
+        self._misses, self._misses_of = MissesDrawn(), self.state
 
     def candidates(self, view: RunView) -> Iterator[Choice]:
         """See ActorLoop."""
@@ -60,7 +61,9 @@ class AuditorAgent(MergingAgent):
     def reports(self, view: RunView) -> Iterator[ReportDue]:
         """What others left undone, if this owner reports."""
         if self._reports and not view.state.money.is_stopped:
-            yield from reports(self.records, participants(view), self.me)
+            if self._misses_of is not view.state:  # events were read anew
+                self._misses, self._misses_of = MissesDrawn(), view.state
+            yield from reports(self.records, participants(view), self.me, self._misses)
 
     def handlers(self) -> Handlers[RunView]:
         """See ActorLoop."""

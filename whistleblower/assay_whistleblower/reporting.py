@@ -16,7 +16,7 @@ from assay.protocol.rounds.duty_types import DrawnDuty
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest
 from assay_ledger.agents.round_actions import WithoutClock
-from assay_verifier.drawing import AuditRecords, DutyBook
+from assay_verifier.drawing import AuditRecords, Drawn, DutyBook
 
 STAGGER_S: Final = 60
 """Chain time for which each owner waits for the one before it, in seconds."""
@@ -92,10 +92,50 @@ class FinedRecords(AuditRecords, Protocol):
         ...
 
 
-def reports(records: FinedRecords, owners: Sequence[Address], me: Address) -> Iterator[ReportDue]:
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A duty that a ticket did not answer at a call of epoch `number`."""
+
+    ticket: TicketId
+    number: int
+    one: Drawn
+
+
+class MissesDrawn:
+    """Misses by the epoch whose secrets show them, drawn once: what is over draws nothing else later.
+
+    Bad luck: where thousands of tickets are called the draws of one look take minutes, and an actor that drew anew at
+    each step would come too late for its own calls and games. For one history: after a reorganization another is made.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[object, tuple[Missed, ...]]] = {}
+
+    def shown_at(self, via: int, records: FinedRecords, book: DutyBook, closed: Sequence[int]) -> tuple[Missed, ...]:
+        """What the secrets of an epoch show; drawn again where one more of them was shown meanwhile."""
+        answers = [(ticket, records.answer_of(via, ticket)) for ticket in records.called(via)]
+        known, found = self._found.get(via, (None, ()))
+        if known != answers:
+            found = tuple(
+                Missed(ticket, number, one)
+                for ticket, _ in answers
+                for number in book.calls_shown_by(via, ticket)
+                if number in closed
+                for one in (*book.missed(number, ticket, via), *book.missed_again(number, ticket, via))
+            )
+            self._found[via] = answers, found
+        return found
+
+    def forget_before(self, oldest: int) -> None:
+        """Lets go of epochs that nobody looks through any more."""
+        self._found = {via: kept for via, kept in self._found.items() if via >= oldest}
+
+
+def reports(records: FinedRecords, owners: Sequence[Address], me: Address, misses: MissesDrawn) -> Iterator[ReportDue]:
     """What there is to report and when it is this owner's, forfeits first; owners: of tickets that count, in order.
 
-    Turns are counted from the beginning of the epoch in which something can be reported.
+    Turns are counted from the beginning of the epoch in which something can be reported. `misses` are kept for the
+    next time.
     """
     newest = len(records.epochs) - 1
     looked_at = range(max(0, newest - MEMORY), newest)
@@ -117,20 +157,20 @@ def reports(records: FinedRecords, owners: Sequence[Address], me: Address) -> It
             if absent and not records.is_fined(name):
                 yield due(ReportAbsence(ticket, number, name), name, number)
     book, seen = DutyBook(records), set()
+    misses.forget_before(looked_at.start)
     for via in looked_at:
-        for ticket in records.called(via):
-            answer = records.answer_of(via, ticket)
-            for number in book.calls_shown_by(via, ticket):
-                if answer is None or number not in closed:
-                    continue
-                for one in (*book.missed(number, ticket, via), *book.missed_again(number, ticket, via)):
-                    name = draws.missed_id(number, ticket, one.duty.kind, one.target)
-                    # A secret that is shown late can be read once the epoch is over in which it was shown.
-                    since = min(max(number, answer.shown_in), newest - 1)
-                    known = name in seen or records.is_fined(name) or not records.is_base_final(one.round)
-                    if not known:
-                        seen.add(name)
-                        yield due(ReportMiss(ticket, number, via, one.duty, name), name, since)
+        for missed in misses.shown_at(via, records, book, closed):
+            ticket, number, one = missed.ticket, missed.number, missed.one
+            answer, name = records.answer_of(via, ticket), draws.missed_id(number, ticket, one.duty.kind, one.target)
+            assert answer is not None  # it shows the miss
+            # Whose result a ticket was to audit, and has left, can be accused no more.
+            is_gone = one.by != 0 and not records.exists(one.by)
+            known = name in seen or records.is_fined(name) or not records.is_base_final(one.round)
+            if number in closed and not (is_gone or known):
+                seen.add(name)
+                # A secret that is shown late can be read once the epoch is over in which it was shown.
+                since = min(max(number, answer.shown_in), newest - 1)
+                yield due(ReportMiss(ticket, number, via, one.duty, name), name, since)
 
 
 def wait_of(name: Digest, owners: Sequence[Address], me: Address) -> int:

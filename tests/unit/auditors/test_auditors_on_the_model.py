@@ -14,7 +14,7 @@ from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.types import Address, Digest
 from assay_verifier.cheats import AuditCheat
-from assay_whistleblower.reporting import Report, ReportAbsence, ReportForfeit, ReportMiss, reports
+from assay_whistleblower.reporting import MissesDrawn, Report, ReportAbsence, ReportForfeit, ReportMiss, reports
 from tests.harness.auditors.stage_auditors import AuditedStage, computed_work
 from tests.harness.auditors.stage_records import StageRecords
 from tests.harness.rounds.duties import TERMS, DutyStage
@@ -32,7 +32,7 @@ def stage_of(folder: Path, cheat: AuditCheat | None = None, capacity: int = 16) 
 
 def owed_reports(made: AuditedStage) -> list[Report]:
     """What anybody could report now."""
-    return [due.report for due in reports(StageRecords(made.stage), [ME], ME)]
+    return [due.report for due in reports(StageRecords(made.stage), [ME], ME, MissesDrawn())]
 
 
 def test_honest_auditors_answer_everything_and_accuse_nobody(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from assay_solver.pace import OwnPace
 from assay_verifier.calling import own_calls
 from assay_verifier.secret_chains import TicketChains
 from assay_verifier.view_records import ViewRecords
-from assay_whistleblower.reporting import reports
+from assay_whistleblower.reporting import MissesDrawn, reports
 
 SEATS = 8
 ROUNDS = (40, 160)
@@ -70,7 +70,7 @@ def auditor(view: RunView) -> None:
 
 
 def whistleblower(view: RunView) -> None:
-    list(reports(ViewRecords(view), participants(view), view.me))
+    list(reports(ViewRecords(view), participants(view), view.me, MissesDrawn()))
 
 
 @pytest.mark.parametrize("look", [solver, auditor, whistleblower])

@@ -9,12 +9,14 @@ from dataclasses import replace
 import pytest
 
 from assay.protocol.errors import RejectedError
+from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind
 from assay.protocol.rounds.ticket_types import TicketTerms
 from assay.protocol.types import Address, Digest
 from assay_whistleblower.reporting import (
     MOST_TURNS,
     STAGGER_S,
+    MissesDrawn,
     Report,
     ReportAbsence,
     ReportDue,
@@ -32,9 +34,13 @@ SEATS = range(3)
 ME = Address(b"me".ljust(20, b"\0"))
 
 
-def due(stage: DutyStage) -> list[Report]:
+def due(stage: DutyStage, misses: MissesDrawn | None = None) -> list[Report]:
     """What an owner reports once every turn has come."""
-    return [due.report for due in reports(StageRecords(stage), [ME], ME)]
+    found = [due.report for due in reports(StageRecords(stage), [ME], ME, MissesDrawn())]
+    if misses is not None:
+        kept = [due.report for due in reports(StageRecords(stage), [ME], ME, misses)]
+        assert kept == found, "what was drawn before is what would be drawn now"
+    return found
 
 
 def carry_out(stage: DutyStage, report: Report) -> None:
@@ -83,6 +89,7 @@ def test_everything_owed_is_reported_and_every_report_accepted(seed: int, shifts
     stage = DutyStage(False, terms, TicketTerms(TICKETS.bond, TICKETS.seasoning, shifts), stake=3000 * ETHER)
     crew = [stage.register(who % 4) for who in range(6)]
     stage.pass_time(TICKETS.seasoning)
+    misses = MissesDrawn()
     for _ in range(7):
         round_ = stage.open_round(stage.duties.epochs[-1].start - 1, final=chance.random() < 0.8)
         for seat in SEATS:
@@ -99,7 +106,7 @@ def test_everything_owed_is_reported_and_every_report_accepted(seed: int, shifts
                     seen[refused.code] += 1
         while stage.duties.number == number:
             stage.close()
-        while found := due(stage):
+        while found := due(stage, misses):
             for report in found:
                 seen[type(report).__name__] += 1
                 carry_out(stage, report)
@@ -132,4 +139,29 @@ def test_a_reports_turn_is_counted_from_the_epoch_in_which_it_can_be_made() -> N
     (report,) = due(stage)
     assert isinstance(report, ReportAbsence)
     turn = stage.duties.epochs[1].start + wait_of(report.id, owners, ME)
-    assert list(reports(StageRecords(stage), owners, ME)) == [ReportDue(turn, report)]
+    assert list(reports(StageRecords(stage), owners, ME, MissesDrawn())) == [ReportDue(turn, report)]
+
+
+def test_what_an_epoch_drew_is_drawn_once_and_again_where_a_secret_was_shown_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Bad luck: drawn at each step, the duties of thousands of tickets take longer than a turn of a game."""
+    stage, drawn, draw = DutyStage(False, replace(TERMS, audit_ppm=3_000_000)), Counter[str](), draws.draw
+    monkeypatch.setattr(draws, "draw", lambda *of: (drawn.update(["draws"]), draw(*of))[1])
+    stage.crew()
+    round_ = stage.open_round(stage.duties.epochs[-1].start - 1)
+    for seat in SEATS:
+        stage.commit(round_, seat, true_work(round_, seat))
+    stage.seed()
+    for ticket in (1, 2, 3):
+        stage.open(ticket, [])
+    stage.close()
+    misses = MissesDrawn()
+    first = due(stage, misses)
+    assert any(isinstance(report, ReportMiss) for report in first)
+    drawn.clear()
+    look = list(reports(StageRecords(stage), [ME], ME, misses))
+    assert len(look) == len(first) and not drawn
+    stage.show(4, stage.duties.number - 1)
+    late = [report for report in due(stage, misses) if isinstance(report, ReportMiss) and report.ticket == 4]
+    assert late, "the secret that came late shows what its ticket missed"
