@@ -6,6 +6,7 @@ was merged before its game was over stays in the weights of its generation: the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Round, Seat
+from assay_ledger.rounds import nodes
 from assay_ledger.rounds.told_generations import party_of
 from assay_ledger.rounds.view import RunView
 
@@ -165,13 +167,18 @@ def _generation(view: RunView, generation: int) -> CardGeneration:
     if generation == 0:
         return CardGeneration(0, "genesis", _hex(view.facts.genesis), 0)
     root = view.votes(generation).root
-    updates = sum(len(_counted(view, Round(generation - 1), group)) for group in view.groups())
+    updates = sum(len(_merged(view, Round(generation - 1), group)) for group in _groups(view, Round(generation - 1)))
     return CardGeneration(
         generation, view.status(generation).name.lower(), None if root is None else _hex(root), updates
     )
 
 
-def _counted(view: RunView, round_: Round, group: int) -> frozenset[int]:
+def _groups(view: RunView, round_: Round) -> Sequence[int]:
+    """Groups of which a round's generation is made: above 64 seats one whose sum does not count brings nothing."""
+    return view.groups() if view.rules.by_seats else nodes.counted_groups(view, round_)
+
+
+def _merged(view: RunView, round_: Round, group: int) -> frozenset[int]:
     try:
         return frozenset(map(int, view.counted(round_, group)[0]))
     except RejectedError:  # the beacon that draws a group's positions is not known yet: nothing of it is merged
@@ -184,8 +191,9 @@ def _false_work(view: RunView) -> list[RefutedWork]:
         ref = game.ref
         if ref.kind not in (ClaimKind.INTERVAL, ClaimKind.UPDATE) or not game.convicted:
             continue
-        counted = int(ref.seat) in _counted(view, ref.round, view.rules.place(ref.seat)[0])
-        merged = ref.round + 1 if counted and view.votes(ref.round + 1).root is not None else None
+        group = view.rules.place(ref.seat)[0]
+        is_part = group in _groups(view, ref.round) and int(ref.seat) in _merged(view, ref.round, group)
+        merged = ref.round + 1 if is_part and view.votes(ref.round + 1).root is not None else None
         what = "its update" if ref.kind is ClaimKind.UPDATE else "its training"
         found.append(RefutedWork(int(ref.round), int(ref.seat), _hex(game.defender), what, number, merged))
     return found
