@@ -181,6 +181,8 @@ def _print_replay(document: dict[str, object]) -> None:
         elif parts["unit"] is not None:
             where = f"in unit {parts['unit']}, at one of the steps {parts['first_step']} to {parts['last_step']}"
         fields["parts"] = where
+    elif document["false_mark"] is not None:
+        fields["mark"] = f"that of unit {document['false_mark']} is false; the work is true, and nobody is judged by it"
     elif document["steps"] != document["of_steps"]:
         fields["compared"] = "the marks of the units up to there"
     for name, root in committed.items():

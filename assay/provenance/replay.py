@@ -51,6 +51,7 @@ class ReplayedWork:
 
     differs: what is false, None while all is equal. unit: the first whose end differs, from 1; None where no marks say.
     ends, update: roots as computed; None where the replay ended before them. has_marks: the solver's marks were there.
+    false_mark: the first unit whose mark is false though all of the work is true, from 1.
     """
 
     record: WorkRecord
@@ -62,6 +63,7 @@ class ReplayedWork:
     unit: int | None = None
     ends: tuple[Digest, Digest, Digest] | None = None
     update: Digest | None = None
+    false_mark: int | None = None
 
     @property
     def equal(self) -> bool:
@@ -86,6 +88,7 @@ class ReplayedWork:
             "steps": self.steps,
             "of_steps": self.of_steps,
             "marks": self.has_marks,
+            "false_mark": self.false_mark,
             "committed": _roots(work.ends, work.update),
             "computed": _roots(self.ends, self.update),
         }
@@ -150,9 +153,12 @@ def replay_work(
     until_step: int | None = None,
     done: Callable[[], None] = lambda: None,
 ) -> ReplayedWork:
-    """Trains a commitment again and compares; it ends with the first unit that differs, or that of `until_step`.
+    """Trains a commitment again and compares; it ends with the unit of `until_step` where no mark differs up to there.
 
     folder: for what the replay keeps while it goes on; done: is called after each unit.
+
+    Attack: true work with a false mark, by which nobody is judged (WK-1), to have readers call it false. So a mark that
+    differs says where work parts, and the end whether it does.
 
     What differs is computed once more by other kernels, so that a fault of this machine is nobody's fraud.
 
@@ -173,18 +179,18 @@ def replay_work(
                 f"The marks of the work of seat {record.seat} in round {record.round} are not to be had."
             )
     replay = CommitmentReplay(compute, work, (), folder, ONE_STATE)
-    while replay.done < last and replay.differs_at is None:
+    while replay.done < (last if replay.differs_at is None else work.units):
         replay.advance()
         done()
 
     def said(differs: FalseClaim | None, update: Digest | None = None) -> ReplayedWork:
         ends = replay.ends if replay.is_done else None
-        steps, unit = replay.done * work.steps_per_unit, replay.differs_at
-        return ReplayedWork(record, steps, work.steps, work.steps_per_unit, has_marks, differs, unit, ends, update)
+        steps, parts = replay.done * work.steps_per_unit, replay.differs_at
+        unit, false_mark = (parts, None) if differs is FalseClaim.END else (None, parts)
+        return ReplayedWork(
+            *(record, steps, work.steps, work.steps_per_unit, has_marks, differs, unit, ends, update, false_mark)
+        )
 
-    if replay.differs_at is not None:
-        replay.confirm()
-        return said(FalseClaim.END)
     if not replay.is_done:
         return said(None)
     job = jobs.update_job(work.lists[TrainingList.PARAMETERS], replay.lists[TrainingList.PARAMETERS])

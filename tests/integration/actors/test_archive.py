@@ -238,14 +238,27 @@ def test_true_work_is_found_again_root_by_root(run: RoundStageRun, tmp_path: Pat
         assert document["steps"] == document["of_steps"] == 2 * found.record.work.units
 
 
-def test_a_false_step_is_placed_in_its_unit_and_nothing_after_it_is_computed(
-    run: RoundStageRun, tmp_path: Path
-) -> None:
+def test_a_false_mark_beside_true_work_makes_nobody_a_liar(run: RoundStageRun, tmp_path: Path) -> None:
+    """Attack: work whose end is true and whose mark is not costs its solver nothing, and reads as fraud."""
+    archive, view = stranger(run)
+    record = find_work(view, 1, seat_of(run, "solver 2"))
+    work = work_of(view, archive, COMPUTE, record)
+    assert len(work.marks) == work.units > 1
+    false = replace(work, marks=(Digest(bytes(32)), *work.marks[1:]))
+    for until in (None, 1):
+        jobs, folder = AuditJobs(archive, COMPUTE), tmp_path / str(until)
+        found = replay_work(record, false, jobs, COMPUTE, folder, until)
+        assert found.equal and (found.false_mark, found.unit) == (1, None)
+        document = found.document()
+        assert document["computed"] == document["committed"] and document["false_mark"] == 1
+
+
+def test_a_false_step_is_placed_in_its_unit(run: RoundStageRun, tmp_path: Path) -> None:
     seat = seat_of(run, "false-step")
     assert again(run, 0, seat, tmp_path / "0").equal
     document = again(run, 1, seat, tmp_path / "1").document()
     assert document["parts"] == {"what": "end", "unit": 2, "first_step": 3, "last_step": 4}
-    assert document["steps"] == 4 and not document["equal"]
+    assert document["steps"] == document["of_steps"] and not document["equal"] and document["false_mark"] is None
     # Up to the unit before it the work is true.
     part = again(run, 1, seat, tmp_path / "2", until=1)
     assert part.equal and part.steps == 2 and part.document()["computed"]["parameters"] is None
