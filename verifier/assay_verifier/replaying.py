@@ -1,9 +1,9 @@
 """A commitment replayed unit by unit, under every witness key that its auditor answers for, in one pass.
 
-Nothing is asked of whoever is audited. The solver's marks of progress only tell where a lie begins: the unit of the
-first mark that differs is computed again by other kernels before anybody is accused, so that a fault of this machine
-does not become somebody's fraud (`rechecking`). What is kept on disk resumes the pass after a crash, and answers games
-about it.
+Nothing is asked of whoever is audited. The solver's marks of progress only tell where a lie begins: from the unit of
+the first mark that differs on all is computed again by other kernels before anybody is accused, so that a fault of this
+machine does not become somebody's fraud (`rechecking`). What is kept on disk resumes the pass after a crash, and
+answers games about it.
 Source: docs/adr/0032-witnessed-step.md; docs/protocol/witness.md, WT-11, WT-12.
 """
 
@@ -123,8 +123,9 @@ class CommitmentReplay:
     def unchecked(self, key: Digest | None) -> int:
         """Units to compute until other kernels found what an accusation rests on: over the end, or a key's accumulator.
 
-        The first unit whose mark differs, where the solver shows marks, its last one where all agree; everything where
-        it shows none. An accumulator shows no place at which it went wrong, so everything too.
+        From the first unit whose mark differs on, where the solver shows marks: up to there two machines found the
+        same. Its last one where all agree; everything where it shows none. An accumulator shows no place at which it
+        went wrong, so everything too.
         """
         return len(self._second.left(self._wanted(key)))
 
@@ -191,9 +192,9 @@ class CommitmentReplay:
     def _wanted(self, key: Digest | None) -> range:
         if key is not None or not self._has_marks:
             return range(1, self.work.units + 1)
-        # All marks agree, and the update or somebody's attestation differs: the solver found the same end.
-        at = self.differs_at or self.work.units
-        return range(at, at + 1)
+        # Attack: true work with a false first mark, so that a fault of the auditor's machine behind it costs B.
+        # Where all marks agree the update, or somebody's attestation, differs: the solver found the same end.
+        return range(self.differs_at or self.work.units, self.work.units + 1)
 
     def _take_back(self, unit: int) -> None:
         """Forget a unit and what came after it."""

@@ -112,13 +112,26 @@ def test_a_fault_of_this_machine_is_no_accusation_of_a_true_mark(at: int, tmp_pa
     made = CommitmentReplay(FaultyCompute(at), work(marks()), [key("own")], tmp_path)
     for _ in range(UNITS):
         made.advance()
-    assert made.differs_at == at and made.unchecked(None) == 1
+    assert made.differs_at == at and made.unchecked(None) == UNITS - at + 1
     with pytest.raises(RecheckMismatch):
         made.confirm()
     assert made.done == at - 1 and made.differs_at is None
     while not made.is_done:
         made.advance()
     assert made.ends == true_trace().list_roots(UNITS * STEPS), "what was found wrong is computed again"
+
+
+@pytest.mark.parametrize("at", [2, 3])
+def test_a_false_mark_before_a_fault_of_this_machine_leads_to_no_accusation(at: int, tmp_path: Path) -> None:
+    """Attack: a solver whose work is true shows a false first mark: the unit of that one alone would be looked at."""
+    shown = (Digest(b"false".ljust(32, b"\0")), *marks()[1:])
+    made = CommitmentReplay(FaultyCompute(at), work(shown), [key("own")], tmp_path)
+    for _ in range(UNITS):
+        made.advance()
+    assert made.differs_at == 1 and made.ends != true_trace().list_roots(UNITS * STEPS)
+    with pytest.raises(RecheckMismatch):
+        made.confirm()
+    assert made.done == at - 1
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
@@ -186,9 +199,9 @@ def test_a_damaged_state_is_passed_over_and_what_it_began_is_computed_from_befor
     (folder,) = tmp_path.iterdir()
     (folder / str(STEPS)).write_bytes(b"damaged")
     made = CommitmentReplay(COMPUTE, work((*marks()[:1], *[Digest(bytes(32))] * 2)), [key("own")], tmp_path)
-    assert (made.differs_at, made.unchecked(None)) == (2, 1)
+    assert (made.differs_at, made.unchecked(None)) == (2, 2)
     made.check_unit(None)
-    assert made.unchecked(None) == 2
+    assert made.unchecked(None) == 3, "the state before it is damaged"
     made.confirm()
 
 
