@@ -20,6 +20,7 @@ from assay_ledger.index.games import Game
 from assay_ledger.rounds import nodes
 from assay_ledger.rounds.told_generations import node_of
 from assay_ledger.rounds.view import RunView
+from assay_ledger.store.errors import StoreUnreachable
 from assay_verifier import merging
 from assay_verifier.agent import ReplayingAgent
 from assay_verifier.merging import ComputeNode, FetchGroupUpdate, HoldGroup, NodesKnown, OpenNodeRoot, SealNodeRoot
@@ -86,6 +87,8 @@ class MergingAgent(ReplayingAgent):
         """Computes a merge and publishes it: others build on a sum, and train from a generation."""
         try:
             self.merges.merge(view, action.node, lambda job: self.run_node(action.node, job), publish=True)
+        except StoreUnreachable:
+            raise  # see UpdatesAsked
         except AssayError:
             key = action.node, nodes.input_of(view, action.node)
             self._vain[key] = self._vain.get(key, 0) + 1

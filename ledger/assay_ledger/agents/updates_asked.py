@@ -9,10 +9,11 @@ from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.rounds.archive import Archive
 from assay_ledger.rounds.view import RunView
+from assay_ledger.store.errors import StoreUnreachable
 from assay_ledger.store.objects import Objects
 
 TRIES: Final = 3
-"""How often an update is asked for before an actor speaks without it."""
+"""How often an update is asked for before an actor speaks without it, of a store that answers."""
 
 _HELD: Final = -1
 
@@ -35,6 +36,10 @@ class UpdatesAsked:
             # What lies here already is not asked for again: its own, and what an earlier life fetched.
             with self._objects.own_copies_first():
                 self._archive.fetch_update(work)
+        except StoreUnreachable:
+            # Bad luck: a store that is started anew uses up three tries in a second, and nobody holds what is there.
+            # What is not answered is not gone: it is asked for again until the last word has to go out.
+            raise
         except UnavailableError:
             self._vain[key] = self._vain.get(key, 0) + 1
             raise

@@ -18,6 +18,7 @@ from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.trees.state import ListBytes, TrainingList
 from assay.protocol.types import Digest, Round, Seat
 from assay.provenance.replay import HistoryGone, MarksMissing, ReplayedWork, find_work, replay_work, work_of
+from assay_ledger.agents.updates_asked import TRIES, UpdatesAsked
 from assay_ledger.index.computing import Compute, RecheckMismatch, StateMismatch
 from assay_ledger.index.publications import Publications
 from assay_ledger.rounds.archive import Archive
@@ -132,6 +133,21 @@ def behind_faults(run: RoundStageRun, copies: Path) -> tuple[Archive, FaultyBack
     backend = FaultyBackend(Folder(run.folder / "store"), Random(1))
     objects = Objects(BlobStore(backend, "the store", StorePace(call_s=0.1)), LocalCache(copies))
     return Archive(run.run.charter, run.run.facts, objects, Publications(run.chain, objects)), backend
+
+
+@pytest.mark.parametrize("mode", ["dark", "hangs", "empty"])
+def test_an_update_is_given_up_where_a_store_has_it_not_and_not_where_it_is_silent(
+    run: RoundStageRun, tmp_path: Path, mode: str
+) -> None:
+    """Bad luck: a store is away for seconds when all fetch, and nobody says that it holds what is there again."""
+    archive, backend = behind_faults(run, tmp_path / "copies")
+    asked, view, place = UpdatesAsked(archive, archive.objects), run.view, (Round(1), Seat(4))
+    assert archive.update_specs
+    backend.mode = mode
+    for _ in range(2 * TRIES):
+        with pytest.raises(UnavailableError):
+            asked.fetch(view, *place)
+    assert asked.lost(view) == ({place} if mode == "empty" else set()) and not asked.held(view)
 
 
 @pytest.mark.parametrize("mode", ["dark", "hangs"])
