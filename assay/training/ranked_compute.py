@@ -13,8 +13,10 @@ import json
 import os
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Final, cast
 
 import torch
@@ -144,15 +146,19 @@ class RankThreads:
         return cls(torch.get_num_threads(), torch.get_num_threads())
 
     @classmethod
-    def usual(cls, local: int) -> RankThreads:
+    def usual(cls, local: int, root: Path = Path("/")) -> RankThreads:
         """Those that OMP_NUM_THREADS names, else all of the machine's, shared by its `local` ranks.
 
         Where it names none torchrun sets it to one: rank 0 would merge, and play its games, by one thread, on a machine
-        that was measured with all of them before anything was staked.
+        that was measured with all of them before anything was staked. root: the folder of the machine's /sys.
         """
         if os.environ.get("OMP_NUM_THREADS") != "1":
             return cls.named()
         whole = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        with suppress(OSError, ValueError):  # no such file, or "max"
+            # A container is given a part of the processors that it sees.
+            quota, period = map(int, (root / "sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split())
+            whole = max(min(whole, quota // period), 1)
         return cls(whole, max(whole // local, 1))
 
 

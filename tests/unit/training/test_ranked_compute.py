@@ -284,17 +284,20 @@ def test_a_leader_by_itself_has_the_threads_of_all_ranks() -> None:
 
 
 @pytest.mark.usefixtures("own_threads")
-def test_the_one_thread_that_torchrun_sets_is_no_wish_of_an_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_one_thread_that_torchrun_sets_is_no_wish_of_an_operators(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(16))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert [RankThreads.usual(local) for local in (2, 3, 32)] == [
-        RankThreads(16, 8),
-        RankThreads(16, 5),
-        RankThreads(16, 1),
-    ]
+    found = [RankThreads.usual(local, tmp_path) for local in (2, 3, 32)]
+    assert found == [RankThreads(16, 8), RankThreads(16, 5), RankThreads(16, 1)]
+    (quota := tmp_path / "sys/fs/cgroup/cpu.max").parent.mkdir(parents=True)
+    for text, threads in (("400000 100000", RankThreads(4, 2)), ("max 100000", RankThreads(16, 8))):
+        quota.write_text(text + "\n")
+        assert RankThreads.usual(2, tmp_path) == threads, "a container has a part of what it sees"
     torch.set_num_threads(4)
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    assert RankThreads.usual(2) == RankThreads(4, 4)
+    assert RankThreads.usual(2, tmp_path) == RankThreads(4, 4)
 
 
 def test_an_error_names_its_rank(monkeypatch: pytest.MonkeyPatch) -> None:
