@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 from typing import Any, Final
 
+from assay.protocol.rounds import ids
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.rounds.terms import NEVER, Presence, Tenure
@@ -19,7 +20,7 @@ from assay.watchdog.alarms import Alarm, AlarmKind
 from assay_ledger.agents.keeper import missing_beacons
 from assay_ledger.agents.keeping import GRACE_S
 from assay_ledger.agents.money_keeper import has_auditors, seated_next
-from assay_ledger.rounds.told_generations import party_of
+from assay_ledger.rounds.told_generations import node_of, party_of
 from assay_ledger.rounds.view import RunView
 
 ALIVE = (AccusationStatus.RECORDED, AccusationStatus.TRIED)
@@ -184,13 +185,19 @@ def judge_escrow(view: RunView) -> Iterator[Alarm]:
 
 
 def judge_roots(view: RunView) -> Iterator[Alarm]:
-    """Games about a root that has the majority: if it falls, its generation and all work on it are cut."""
+    """Games about a root that has the majority: if it falls, its generation and all work on it are cut.
+
+    Above 64 seats also about the sum of a group, which the generation was merged from.
+    """
     for number, game in sorted(view.games.items()):
-        if game.is_over or game.ref.kind is not ClaimKind.OUTER or game.ref.duty:
+        if game.is_over or game.ref.kind is not ClaimKind.OUTER:
             continue
-        generation = game.ref.round + 1
-        opening = view.books.generations.openings[generation, party_of(game.ref)]
-        if opening.root == view.votes(generation).root:
+        node = node_of(game.ref)
+        opening = view.books.generations.openings[node, party_of(game.ref)]
+        if opening.root == view.votes(node).root:
             text = f"game {number} disputes the root that has the majority: work on it is void if it falls"
             figures = (("game", number), ("root", "0x" + opening.root.hex()))
-            yield Alarm(AlarmKind.ROOT_CHALLENGED, f"generation {generation}", text, figures)
+            about = f"generation {ids.generation_of(node)}"
+            if ids.is_group(node):
+                about = f"the sum of group {ids.group_of(node)} in {about}"
+            yield Alarm(AlarmKind.ROOT_CHALLENGED, about, text, figures)

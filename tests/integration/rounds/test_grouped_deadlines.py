@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 
 import pytest
 
 from assay.protocol.rounds.ids import Node
 from assay.protocol.rounds.ticket_types import TicketId
-from assay.protocol.types import Address
+from assay.protocol.run.claims import ClaimKind, ClaimRef
+from assay.protocol.types import Address, Round, Seat
 from assay.status.deadlines import OwnDeadline, deadlines_of
+from assay.watchdog.alarms import AlarmKind
+from assay.watchdog.run_alarms import judge_roots
+from assay_ledger.bindings.game import GameOpened
+from assay_ledger.rounds.fold import fold
 from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.grouped_player import TERMS
 from tests.harness.rounds.keeper_calls import view_of
-from tests.harness.rounds.told_world import ToldGroupedWorld
+from tests.harness.rounds.samples import mark
+from tests.harness.rounds.told_world import TRANSACTION, ToldGroupedWorld
 from tests.harness.rounds.world import played_on
 
 
@@ -76,3 +83,16 @@ def test_roots_are_sealed_and_opened_in_the_seconds_that_are_said(world: ToldGro
     world.at(opening.until)
     assert due(world, who, "open the root", text) == [opening] and world.open_at(node, first, "root") == ""
     assert due(world, who, "open the root", text) == []
+
+
+def test_a_game_about_the_sum_of_a_group_is_told_as_one_about_a_generation_is(world: ToldGroupedWorld) -> None:
+    """What is merged from a sum that falls is cut with it."""
+    world.hold_groups()
+    world.sum_groups()
+    ticket = next(iter(world.committee(world.node(0))))
+    ref = ClaimRef(ClaimKind.OUTER, Round(0), Seat(ticket), 1)
+    challenger, defender = world.owners[ticket], world.owners[ticket]
+    view = deepcopy(view_of(world, challenger))  # the contracts have no such game
+    fold(view.state, GameOpened(1, mark("sum"), challenger, defender, ref), world.now, TRANSACTION)
+    (alarm,) = judge_roots(view)
+    assert (alarm.kind, alarm.about) == (AlarmKind.ROOT_CHALLENGED, "the sum of group 0 in generation 1")
