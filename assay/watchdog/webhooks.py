@@ -178,10 +178,15 @@ class Webhook:
     def send(self) -> None:
         """Sends what waits, in order, until one is not taken; then nothing before its wait is over. Never raises for
         the disk: what cannot be removed is sent once, what cannot be read READS times lets others go first.
+
+        Begins none after SEND_S: whoever sends has more to look at, however slowly a webhook takes what waits.
         """
         if self.clock() < self._not_before:
             return
+        until = self.clock() + SEND_S
         for path in self._files():
+            if self.clock() > until:
+                return
             if path.name not in self._done:
                 body = self._read(path)
                 if body is None and self._unread[path.name] < READS:
@@ -191,7 +196,7 @@ class Webhook:
                 if not self._is_taken(body):
                     return
             self._remove(path)
-        while self._unkept:
+        while self._unkept and self.clock() <= until:
             if not self._is_taken(self._unkept[0]):
                 return
             self._unkept = self._unkept[1:]

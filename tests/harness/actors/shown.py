@@ -16,6 +16,10 @@ class SteppedClock:
     def __call__(self) -> float:
         return self.now
 
+    def forward(self, seconds: float) -> None:
+        """Goes on."""
+        self.now += seconds
+
 
 @dataclass
 class SeenByProbe:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,10 +19,11 @@ from typing import Any
 import pytest
 
 from assay.protocol.errors import ConfigError
-from assay.watchdog.webhooks import READS, SIGNATURE, Webhook, signature
+from assay.watchdog.webhooks import READS, SEND_S, SIGNATURE, Webhook, signature
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.scraping import free_place, judged, one, wait_until
 from tests.harness.actors.shells import SOURCE, ActorShells
+from tests.harness.actors.shown import SteppedClock
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import ETHER
 from tests.harness.full_disks import writing_nothing
@@ -37,6 +38,7 @@ class TakingHook:
     refuses: int
     taken: list[dict[str, Any]] = field(default_factory=list)
     seen: list[bytes] = field(default_factory=list)
+    on_taken: Callable[[], object] = lambda: None
 
     def serve(self) -> ThreadingHTTPServer:
         hook = self
@@ -51,6 +53,7 @@ class TakingHook:
                 refused = len(hook.seen) <= hook.refuses
                 if not refused:
                     hook.taken.append(json.loads(body))  # before the answer, after which the next one may come
+                    hook.on_taken()
                 self.send_response(503 if refused else 204)
                 self.end_headers()
 
@@ -137,6 +140,21 @@ def test_notices_are_posted_in_order_though_the_disk_takes_none_for_a_while(tmp_
     server.shutdown()
     assert [notice["n"] for notice in taking.taken] == [0, 1, 2, 3] and "kept in memory" in told[0]
     assert list((tmp_path / "watch").iterdir()) == []
+
+
+def test_a_webhook_that_takes_its_time_holds_no_look_up(tmp_path: Path) -> None:
+    """What has waited for a webhook that was away goes to it in several looks, each of some seconds."""
+    clock, taking = SteppedClock(), TakingHook(refuses=0, on_taken=lambda: clock.forward(SEND_S * 0.6))
+    server = taking.serve()
+    hook = Webhook(f"http://127.0.0.1:{server.server_port}/", SECRET, tmp_path / "watch", clock=clock)
+    for n in range(4):
+        hook.keep({"id": str(n) * 64, "n": n})
+    with writing_nothing():
+        hook.keep({"id": "4" * 64, "n": 4})
+    for count in (2, 4, 5):
+        hook.send()
+        assert [notice["n"] for notice in taking.taken] == [*range(count)]
+    server.shutdown()
 
 
 def test_a_disk_that_turns_read_only_ends_no_watching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
