@@ -45,6 +45,7 @@ def test_clocks_are_told_while_a_claim_is_still_computed(disputed: WholeRun) -> 
             return {kind for kind, about in dog.look() if about == f"game {game_id}"}
 
         assert kinds() == {AlarmKind.CANNOT_CHECK}
+        assert "still being computed" in dog.alarms[AlarmKind.CANNOT_CHECK, f"game {game_id}"].text
         made.chain.rpc("evm_mine", hex(run.games.game(game_id).state.deadline - 60))
         assert kinds() == {AlarmKind.CANNOT_CHECK, AlarmKind.DEADLINE_NEAR}
         compute.may.set()
