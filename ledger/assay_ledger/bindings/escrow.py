@@ -67,13 +67,14 @@ class Refunded(Event):
 class Reserved(Event):
     """Everything that a round can cost was set aside."""
 
-    ABI: ClassVar = "Reserved(uint64 indexed round, uint256 amount)"
+    ABI: ClassVar = "Reserved(uint64 indexed round, uint256 amount, uint256 wages)"
     round: Round
     amount: Wei
+    wages: Wei
 
     @classmethod
     def _of(cls, v: Decoded) -> Reserved:
-        return cls(Round(v[0]), Wei(v[1]))
+        return cls(Round(v[0]), Wei(v[1]), Wei(v[2]))
 
 
 class EscrowContract(Contract):
@@ -93,7 +94,7 @@ class EscrowContract(Contract):
         "free(uint64)",
         "fund(uint256)",
         "launch()",
-        "pay(uint64,address,uint256)",
+        "pay(uint64,address,uint256,bool)",
         "refund(address)",
         "reserve(uint64,uint256)",
         "windDown()",
@@ -149,9 +150,11 @@ class EscrowContract(Contract):
         """U, as many rounds of pay as B outweighs: a round opens once what so many before it earned is due."""
         return self._query("mostUnsettled()", "(uint256)", lambda v: v[0])
 
-    def pay(self, round: Round, to: Address, amount: Wei) -> Call:
-        """Payments only: pays from the reserve of a round, beyond it from what no round has reserved."""
-        return self._call("pay(uint64,address,uint256)", round, to, amount)
+    def pay(self, round: Round, to: Address, amount: Wei, is_wage: bool) -> Call:
+        """Payments only: pays from what a round has reserved for wages, or for work and openings, beyond it from what
+        no round has reserved.
+        """
+        return self._call("pay(uint64,address,uint256,bool)", round, to, amount, is_wage)
 
     def phase(self) -> Query[RunPhase]:
         """`phase`."""
