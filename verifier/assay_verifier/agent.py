@@ -37,6 +37,7 @@ from assay_verifier.answering import (
     OpenCall,
     OwnCall,
     Progressed,
+    ReplayPass,
     ReplayUnit,
     auditing,
     last_moment,
@@ -202,7 +203,7 @@ class ReplayingAgent(Agent):
             self._done[work.place, work.keys] = replay.done
             self.progress(f"replaying seat {work.seat} of round {work.round}", replay.done, work.units)
         if replay.is_done:
-            self._finish(replay, work.place)
+            self._finish(replay, work, view)
 
     def _progressed(self, view: RunView) -> Progressed:
         unit_s, again_s = self._units.unit_s, self._again.unit_s
@@ -221,11 +222,28 @@ class ReplayingAgent(Agent):
         if stint.seconds is not None:
             measured.note(stint.seconds)
 
-    def _finish(self, replay: CommitmentReplay, place: Digest) -> None:
+    def _finish(self, replay: CommitmentReplay, work: ReplayPass, view: RunView) -> None:
         job = self.jobs.update_job(replay.work.lists[0], replay.lists[0])
         update = self.jobs.root_of_update(self.compute.run(job.program, job.lists, 1)[0])
-        found = dict(zip(replay.keys, replay.accumulators, strict=True))
-        self.book.add(place, Ended(replay.ends, update), found)
+        ended, found = Ended(replay.ends, update), dict(zip(replay.keys, replay.accumulators, strict=True))
+        if self.book.ended(work.place) not in (None, ended):
+            self._begin_anew(replay, work, view)
+            raise RecheckMismatch(f"Two passes over seat {work.seat} of round {work.round} end in different states.")
+        self.book.add(work.place, ended, found)
+
+    def _begin_anew(self, replay: CommitmentReplay, work: ReplayPass, view: RunView) -> None:
+        """Forgets all passes over a commitment: one of them is false, and what it sampled would cost B.
+
+        Bad luck: a machine errs in the pass of a later duty, and what is checked then is the pass of an earlier one.
+        """
+        passes = self.book.passes_of(work.place)
+        for each in (replay, *(self.replay_of(view, work.place, work.round, work.seat, keys) for keys in passes)):
+            each.forget()
+        for keys in passes:
+            self.book.withdraw(work.place, keys)
+        self._replays.clear()
+        self._done = {at: n for at, n in self._done.items() if at[0] != work.place}
+        self._unchecked = {at: n for at, n in self._unchecked.items() if at[0] != work.place}
 
     def do_confirm(self, action: ConfirmFinding, view: RunView) -> None:
         """Has other kernels find the same, a unit at a time. Raises RecheckMismatch, UnavailableError."""

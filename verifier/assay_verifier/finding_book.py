@@ -90,6 +90,10 @@ class FindingBook:
                 return keys
         return ()
 
+    def passes_of(self, place: Digest) -> list[tuple[Digest, ...]]:
+        """The keys of each pass over a commitment."""
+        return list(dict.fromkeys(keys for (at, _), keys in self._passes.items() if at == place))
+
     def finding(self, place: Digest, keys: tuple[Digest, ...]) -> ReplayFinding | None:
         """What was found under some keys; None while one of them was not run."""
         ended = self._ended.get(place)
@@ -98,6 +102,9 @@ class FindingBook:
         return ReplayFinding(ended.ends, ended.update, keys, tuple(self._accumulators[place, key] for key in keys))
 
     def _note(self, place: Digest, ended: Ended, accumulators: dict[Digest, Digest]) -> None:
+        if self._ended.get(place, ended) != ended:  # what was begun anew since
+            for keys in self.passes_of(place):
+                self.withdraw(place, keys)
         self._ended[place] = ended
         for key, accumulator in accumulators.items():
             self._accumulators[place, key] = accumulator

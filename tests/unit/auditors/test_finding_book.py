@@ -61,3 +61,15 @@ def test_a_finding_that_is_withdrawn_counts_no_more_until_its_pass_is_done_again
     book.add(PLACE, ENDED, {digest(7): digest(9)})
     found = book.finding(PLACE, (digest(7),))
     assert found is not None and found.accumulators == (digest(9),)
+
+
+def test_of_passes_that_end_elsewhere_the_later_one_counts_alone(tmp_path: Path) -> None:
+    """A journal holds passes that were begun anew: what a false one sampled must not stand beside a true end."""
+    journal = Journal(tmp_path)
+    book = FindingBook(journal)
+    book.add(PLACE, Ended((digest(30), digest(4), digest(5)), digest(6)), {digest(7): digest(8)})
+    book.add(PLACE, ENDED, {digest(9): digest(10)})
+    journal.close()
+    for known in (book, FindingBook(Journal(tmp_path))):
+        assert known.passes_of(PLACE) == [(digest(9),)]
+        assert known.ended(PLACE) == ENDED and not known.is_known(PLACE, digest(7))
