@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ from assay.cli.noted_decimals import noted_decimals
 from assay.cli.seeing import EVENTS_FILE
 from assay.cli.terms_checks import check_before_staking
 from assay.demo.lines import RunLines, parties
-from assay.protocol.errors import AssayError, FundsError, RejectedError
+from assay.protocol.errors import AssayError, ConfigError, FundsError, RejectedError, UnavailableError
 from assay.protocol.types import Round, Seat, Wei
 from assay.sponsor.launching import deposit, stake_of
 from assay.sponsor.vault_stakes import VaultStake, stake_in_vault, with_unlisted
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from assay_ledger.agents.agent import Agent
     from assay_ledger.agents.loop import RunStore
     from assay_ledger.index.computing import Compute
+    from assay_ledger.store.blobs import BlobStore
 
 OF_ALL: Final = (
     *(commitments.RoundBegan, generations.Merged, generations.Finalized, generations.Cut, escrow.PhaseChanged),
@@ -43,6 +45,12 @@ TRIES: Final = 3
 
 MakeAgent = Callable[..., "Agent"]
 """An actor's class, with the options of its role."""
+
+
+class StoreForeign(ConfigError):
+    """The store has nothing of the run: an actor could take no part, and what it publishes would reach nobody."""
+
+    remedy = "Name the run's store (--store, ASSAY_STORE); a folder is looked for from where the command is typed."
 
 
 def load_solver(cheat: str) -> MakeAgent:
@@ -70,6 +78,20 @@ def load_auditor(cheat: str, tickets: int, *, reports: bool) -> MakeAgent:
     from assay_whistleblower.agent import AuditorAgent
 
     return partial(AuditorAgent, tickets=tickets, reports=reports)
+
+
+def check_store(run: Run, keys: ActorKeys, store: BlobStore) -> None:
+    """Raises StoreForeign where the store answers and has no program of the run, and nothing is at stake yet.
+
+    Whoever stakes first has stake that waits for its exit, in front of a folder that a slip of the finger made. A store
+    that is away, or one that lost what it had, keeps nobody from what is at stake.
+    """
+    name = f"programs/{run.charter.step.root.hex()}"
+    with suppress(UnavailableError):
+        if next(store.candidates(name), None) is not None:
+            return
+        if not stake_in_vault(run, keys.address).total and not run.chain.ask(run.escrow.phase()).has_ended:
+            raise StoreForeign(f"The store at {store.location} holds no program of this run.")
 
 
 def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats: int = 0, tickets: int = 0) -> None:

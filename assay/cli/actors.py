@@ -272,6 +272,7 @@ def _act(
         leaving.refuse_beside_another(store, run.address, keys.address)
     else:
         check_sponsor(run, settings)
+        acting.check_store(run, keys, store)
     folder = actor_folder(settings, role, keys.name, run.address)
     talk.print(f"{role} {keys.account.address} in run 0x{run.address.hex()}; journal in {folder}")
     stop = threading.Event()

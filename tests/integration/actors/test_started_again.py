@@ -14,6 +14,7 @@ from assay.sponsor.vault_stakes import VaultStake, stake_in_vault, with_unlisted
 from assay_ledger.chain.client import Chain
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.run import Run
+from assay_ledger.store.blobs import open_store
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
 from tests.harness.providers import ProviderNode, said
@@ -47,6 +48,20 @@ def test_who_lost_a_part_of_its_stake_starts_again_by_the_same_command(
         assert "deposits nothing and goes on" in line and "0.000000000000000001 are missing" in line
     with pytest.raises(FundsError):  # nothing is at stake yet: it does not begin
         acting.bring(made.run, ActorKeys("new", made.stage.sponsor), tmp_path / "new", f"{1 << 120}wei", seats=1)
+
+
+def test_a_store_that_lost_everything_keeps_nobody_from_what_is_at_stake(made: WholeRun, tmp_path: Path) -> None:
+    """Who has nothing at stake does not begin in front of it."""
+    empty, new = open_store(tmp_path / "empty"), ActorKeys("new", made.stage.sponsor)
+    for name in ("ada", "vera"):
+        acting.check_store(made.run, made.players[name].agent.keys, empty)
+    with pytest.raises(acting.StoreForeign):
+        acting.check_store(made.run, new, empty)
+    acting.check_store(made.run, new, made.store)
+    empty.put(b"junk", f"programs/{made.run.charter.step.root.hex()}")
+    acting.check_store(made.run, new, empty)  # it is the publisher's to find out about
+    made.run.chain.send(made.stage.sponsor, made.run.escrow.cancel())
+    acting.check_store(made.run, new, open_store(tmp_path / "pruned"))
 
 
 def test_two_processes_of_a_key_that_start_at_once_bring_its_stake_once(

@@ -123,6 +123,18 @@ def test_actors_of_a_role_say_what_they_do(posted: tuple[Desk, Any], role: str) 
     assert desk.json(other, *words[1:], *who) == []
 
 
+@pytest.mark.parametrize("role", ["solver", "verifier"])
+def test_nobody_stakes_in_front_of_a_folder_without_the_run(
+    posted: tuple[Desk, Any], role: str, tmp_path: Path
+) -> None:
+    """A relative folder of a store, typed in another directory, is made anew and empty."""
+    desk, document = posted
+    run, words = desk.opened(document), ("--store", str(tmp_path / "store"), "--data-dir", str(tmp_path / "data"))
+    found = desk.refused(role, "start", "--deposit", "1", *desk.run_words, *words, *desk.key_words)
+    assert found.code == "StoreForeign" and str(tmp_path / "store") in found.message
+    assert run.chain.ask(run.vault.free(address_of(desk.stage.sponsor))) == 0 and not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize(
     "words",
     [
