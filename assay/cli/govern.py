@@ -23,7 +23,7 @@ from assay.cli.common import (
 from assay.cli.options import KEY, RUN, JsonOption, MultisigOption, WhoOption, YesOption, with_settings
 from assay.durations import duration, parse_duration
 from assay.protocol.errors import UsageError
-from assay.protocol.rounds.decisions import VOTED, Decision, Verb, proposal_name, proposed
+from assay.protocol.rounds.decisions import VOTED, Decision, ProposalState, Verb, proposal_name, proposed
 from assay.protocol.types import Address
 from assay.settings import Settings
 
@@ -170,6 +170,8 @@ def vote(
     as_json: JsonOption = False,
 ) -> None:
     """Vote about a proposal, once, with what you held at its making and at its snapshot."""
+    from assay.sponsor.governing import check_state
+
     if how not in VOTED:
         raise UsageError(f"{how!r} is no vote.", code="VoteInvalid", remedy="Say for, against or abstain.")
     run, made = _proposal(settings, name)
@@ -177,8 +179,8 @@ def vote(
     if multisig is not None:
         print_batch(run, multisig, f"Vote {how} the proposal to {made.decision.words}", [call])
         return
-    keys = unlock_key(settings)
-    now = run.chain.head().timestamp
+    keys, now = unlock_key(settings), run.chain.head().timestamp
+    check_state(made, ProposalState.ACTIVE, now)
     weight = run.chain.ask(run.governor.get_votes(keys.address, made.snapshot)) if now > made.snapshot else 0
     confirm(f"Vote {how} with {SHARES.show(weight)} shares: {made.decision.words}?", yes=yes)
     _done({"weight": weight}, run.chain.send(keys.account, call), as_json=as_json)
@@ -188,9 +190,12 @@ def vote(
 @with_settings(*RUN, *KEY, "allow_code")
 def queue(settings: Settings, name: Named, multisig: MultisigOption = None, as_json: JsonOption = False) -> None:
     """Begin the time lock of a proposal that was carried. Anybody may."""
+    from assay.sponsor.governing import check_state
+
     run, made = _proposal(settings, name)
     if _as_batch(run, multisig, "Queue", made, call := run.governor.queue(*_arguments(run, made))):
         return
+    check_state(made, ProposalState.SUCCEEDED, run.chain.head().timestamp)
     receipt = run.chain.send(unlock_key(settings).account, call)
     _done({"executable_at": run.chain.ask(run.governor.proposal_eta(made.number))}, receipt, as_json=as_json)
 
@@ -205,9 +210,12 @@ def execute(
     as_json: JsonOption = False,
 ) -> None:
     """Carry a decision out once its time lock is over. Anybody may."""
+    from assay.sponsor.governing import check_state
+
     run, made = _proposal(settings, name)
     if _as_batch(run, multisig, "Execute", made, call := run.governor.execute(*_arguments(run, made))):
         return
+    check_state(made, ProposalState.QUEUED, run.chain.head().timestamp)
     confirm(f"Carry it out: {made.decision.words}?", yes=yes)
     receipt = run.chain.send(unlock_key(settings).account, call)
     _done({"proposal": proposal_name(made.number)}, receipt, as_json=as_json)

@@ -99,6 +99,29 @@ def check_admitted(decision: Decision, terms: RunGovernance) -> None:
             )
 
 
+def check_state(made: ProposalMade, wanted: ProposalState, now: int) -> None:
+    """Raises RejectedError (GovernorUnexpectedProposalState) with what a proposal waits for at a chain time.
+
+    The governor's own refusal has the states by their numbers, and no time.
+    """
+    if made.state is wanted:
+        return
+    match made.state:
+        case ProposalState.PENDING:
+            stands = f"The vote begins in {duration(max(made.snapshot - now, 1))} of chain time."
+        case ProposalState.ACTIVE:
+            stands = f"The vote ends in {duration(max(made.deadline - now, 1))} of chain time."
+        case ProposalState.SUCCEEDED:
+            stands = "The proposal was carried; it is to be queued (`assay govern queue`)."
+        case ProposalState.QUEUED:
+            stands = "The proposal is queued; it is to be executed (`assay govern execute`)."
+        case _:
+            stands = f"The proposal is over: it is {made.state.name.lower()}."
+    raise RejectedError(
+        stands, code="GovernorUnexpectedProposalState", remedy="`assay govern status` says how far each proposal is."
+    )
+
+
 def proposals_of(run: Run) -> Iterator[ProposalMade]:
     """Every proposal of a run, the oldest first."""
     ask, governor, now = run.chain.ask, run.governor, run.chain.head().timestamp

@@ -83,11 +83,13 @@ def _explained(name: str, values: dict[str, Any], contracts: Sequence[str]) -> R
         if [value for value, _ in s.values] == list(values) and not set(contracts).isdisjoint(s.contracts)
     ]
     notices, remedies = {s.notice for s in sentences}, {s.remedy for s in sentences}
+    # Errors of OpenZeppelin's have no sentence of ours, and `assay explain` knows none.
+    elsewhere = f"See `assay explain {name}`." if sentences else "Its name, and the values beside it, say why."
     shown = f"{name}({', '.join(f'{k} = {v}' for k, v in values.items())})"
     return RejectedError(
         f"The contract refused: {shown}." + (f" {notices.pop()}" if len(notices) == 1 else ""),
         code=name,
-        remedy=remedies.pop() if len(remedies) == 1 else f"See `assay explain {name}`.",
+        remedy=remedies.pop() if len(remedies) == 1 else elsewhere,
         **values,
     )
 

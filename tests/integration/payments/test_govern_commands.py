@@ -127,7 +127,9 @@ def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> No
         assert run.refused(*words(run, 1, "propose", what, value, "--yes")).code == code
     made = run.done(*words(run, 1, "propose", "price", "75", "--why", "less is enough", "--yes"))
     name = str(made["proposal"])[2:14]
-    assert run.refused(*words(run, 1, "vote", name, "for", "--yes")).code == "GovernorUnexpectedProposalState"
+    early = run.refused(*words(run, 1, "vote", name, "for", "--yes"))
+    assert early.code == "GovernorUnexpectedProposalState"
+    assert "The vote begins in 23 h" in early.message or "The vote begins in 1 d" in early.message
     assert [(p["state"], p["quorum"]) for p in explored(run)["proposals"]] == [("pending", None)]
     later(run, DAY + 60)
     for who, how in zip(OWNERS, ("for", "abstain"), strict=True):
@@ -138,10 +140,12 @@ def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> No
     assert (proposal["state"], proposal["why"]) == ("active", "less is enough")
     assert (proposal["for"], proposal["abstained"], proposal["against"]) == (100 * ETHER, 100 * ETHER, 0)
     assert explored(run)["open"] == 1
+    assert "The vote ends in 2 d 23 h" in run.refused(*words(run, 1, "queue", name)).message
     votes = TestClient(make_app(RunReader(run.run))).get("/api/v1/votes").json()["items"]
     assert [(vote["vote"], int(vote["weight"])) for vote in votes] == [("for", 100 * ETHER), ("abstain", 100 * ETHER)]
     later(run, 3 * DAY)
     assert [p["state"] for p in explored(run)["proposals"]] == ["succeeded"]
+    assert "`assay govern queue`" in run.refused(*words(run, 1, "execute", name, "--yes")).message
     eta = run.done(*words(run, 0, "queue", name))["executable_at"]
     assert [(p["state"], p["eta"]) for p in explored(run)["proposals"]] == [("queued", eta)]
     assert run.refused(*words(run, 0, "execute", name, "--yes")).code == "TimelockRuns"

@@ -9,6 +9,7 @@ from eth_abi.abi import encode
 from eth_utils.abi import function_abi_to_4byte_selector
 from web3.exceptions import ContractCustomError, ContractLogicError
 
+from assay.explorer.explain import explain_code
 from assay.protocol.errors import AssayError
 from assay_ledger.chain import natspec
 from assay_ledger.chain.artifacts import load_artifact
@@ -85,6 +86,13 @@ def test_an_error_of_a_contract_behind_the_one_called_is_left_to_be_looked_up() 
     assert error.message == f"The contract refused: NotPayments(caller = {7:#042x})."
     # What Commitments and Grants say differs; what they advise does not.
     assert error.remedy == "None: people do not make this call."
+
+
+def test_of_an_error_that_nobody_here_explains_no_explanation_is_promised() -> None:
+    """OpenZeppelin's have no sentence of ours: `assay explain` answers that nothing is called so."""
+    error = refused("ModelShares", "ERC20InsufficientBalance", 7, 8, 9)
+    assert (error.code, error.details["balance"], error.details["needed"]) == ("ERC20InsufficientBalance", 8, 9)
+    assert explain_code(error.code) is None and "assay explain" not in (error.remedy or "")
 
 
 def test_bytes_that_are_no_error_of_ours_are_told_as_they_came() -> None:
