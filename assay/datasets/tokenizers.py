@@ -99,7 +99,7 @@ class Characters:
             raise UserError(
                 f"The character {error.args[0]!r} is none of the tokenizer's {self.size}.",
                 code="UnknownCharacter",
-                remedy="Leave --tokenizer out for one with all characters, or take the character out of the text.",
+                remedy="Take the character out of the text, or use a tokenizer that has it.",
             ) from None
 
     def token(self, text: str) -> list[int]:

@@ -58,6 +58,7 @@ def test_what_cannot_be_answered_is_refused_by_name(
 ) -> None:
     refused = assay(monkeypatch, *ASKED, "--model", str(folder), *words).exception
     assert isinstance(refused, AssayError) and refused.code == code
+    assert "--tokenizer" not in (refused.remedy or ""), "an option of conversions, which no question has"
 
 
 def test_a_question_to_no_model_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
