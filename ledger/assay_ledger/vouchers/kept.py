@@ -62,6 +62,15 @@ class VouchersDamaged(ConfigError):
     remedy = "Redeem what can be read (`assay gateway redeem`) and move the file away; put no old copy in its place."
 
 
+class VouchersFolderUnusable(ConfigError):
+    """The disk of the vouchers takes or gives nothing; what is in their file is not known to be wrong."""
+
+    remedy = (
+        "Check the path, its permissions and the room on its disk, and leave the file where it is: it has what was not "
+        "redeemed yet."
+    )
+
+
 class VouchersNoFile(ConfigError):
     """No gateway has kept vouchers in this folder."""
 
@@ -90,6 +99,12 @@ class Accepted:
     is_repeat: bool
 
 
+_DISK_ERRORS: Final = (
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN),
+)
+"""Primary codes of SQLite's errors that say nothing of what is in a file."""
+
 AGAIN_S: Final = 5.0
 """Seconds until what the disk did not take, and must, is tried again; sooner where something else is asked."""
 
@@ -108,14 +123,17 @@ class _AskedWork:
 class KeptVouchers:
     """The accepted vouchers of one gateway; safe for threads, none of which has to wait.
 
-    Raises VouchersInUse, VouchersOfAnother, VouchersDamaged.
+    Raises VouchersInUse, VouchersOfAnother, VouchersDamaged, VouchersFolderUnusable.
     """
 
     def __init__(self, folder: Path, domain: VoucherDomain, gateway: Address) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path = folder / FILE
         self.domain, self.gateway = domain, gateway
-        self._guard = (folder / f"{FILE}.lock").open("a")
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._guard = (folder / f"{FILE}.lock").open("a")
+        except OSError as error:
+            raise VouchersFolderUnusable(f"{folder} cannot be used: {error.strerror}.") from None
         try:
             fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -125,7 +143,7 @@ class KeptVouchers:
             self._base = self._open()
         except sqlite3.DatabaseError as error:
             self._guard.close()
-            raise VouchersDamaged(f"{self.path} cannot be read: {error}.") from None
+            raise _unread(self.path, error) from None
         except ConfigError:
             self._guard.close()
             raise
@@ -332,7 +350,10 @@ def _give_back(base: sqlite3.Connection) -> None:
 
 
 def read_vouchers(folder: Path) -> tuple[VoucherDomain, list[SignedVoucher]]:
-    """What is kept in a folder, whoever has it: to redeem it harms nobody. Raises VouchersNoFile, VouchersDamaged."""
+    """What is kept in a folder, whoever has it: to redeem it harms nobody.
+
+    Raises VouchersNoFile, VouchersDamaged, VouchersFolderUnusable.
+    """
     path = folder / FILE
     if not path.is_file():
         raise VouchersNoFile(f"There is no {path}.")
@@ -345,8 +366,14 @@ def read_vouchers(folder: Path) -> tuple[VoucherDomain, list[SignedVoucher]]:
             base.close()
         domain = VoucherDomain(int(chain), Address(contract))
     except (sqlite3.Error, TypeError, ValueError) as error:
-        raise VouchersDamaged(f"{path} cannot be read: {error}.") from None
+        raise _unread(path, error) from None
     return domain, [_signed(Address(gateway), row) for row in rows]
+
+
+def _unread(path: Path, error: Exception) -> ConfigError:
+    """Why a file cannot be read. Who is told that it is damaged moves it away, and what is in it is lost."""
+    is_the_disk = getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_ERRORS
+    return (VouchersFolderUnusable if is_the_disk else VouchersDamaged)(f"{path} cannot be read: {error}.")
 
 
 def _signed(gateway: Address, row: tuple[bytes, bytes, bytes, bytes]) -> SignedVoucher:

@@ -25,6 +25,7 @@ from assay_ledger.vouchers.kept import (
     KeptVouchers,
     SettledLater,
     VouchersDamaged,
+    VouchersFolderUnusable,
     VouchersInUse,
     VouchersNoFile,
     VouchersNotKept,
@@ -152,6 +153,18 @@ def test_what_is_kept_is_read_beside_the_process_that_keeps_it(tmp_path: Path) -
         read_vouchers(tmp_path)
     with pytest.raises(VouchersDamaged):
         opened(tmp_path)
+
+
+@pytest.mark.parametrize("look", [opened, read_vouchers])
+def test_a_disk_that_refuses_at_a_start_has_nobody_move_the_file_away(tmp_path: Path, look: Any) -> None:
+    """Bad luck: a full disk, on which SQLite cannot make the files that it has beside its own."""
+    opened(tmp_path).close()
+    for beside in ("-shm", "-wal"):
+        (tmp_path / f"{FILE}{beside}").mkdir()
+    with pytest.raises(VouchersFolderUnusable, match="cannot be read"):
+        look(tmp_path)
+    with pytest.raises(VouchersFolderUnusable, match="cannot be used"):
+        opened(tmp_path / FILE)
 
 
 def test_a_full_disk_charges_nobody_of_those_that_waited_together(tmp_path: Path) -> None:
