@@ -16,6 +16,7 @@ from assay.protocol.types import Digest
 from assay_ledger.index.computing import Compute
 from assay_ledger.rounds.archive import Archive
 from assay_ledger.rounds.view import RunView
+from assay_ledger.shared_file import replace_whole
 from assay_ledger.store.blobs import ArtifactStore
 from assay_ledger.store.objects import root_of_list
 
@@ -99,9 +100,12 @@ def write_weights(path: Path, weights: Weights, outline: Outline | None = None) 
     header, rest = _sorted_header(data)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
-            file.write(header)
-            file.write(rest)
+        # Never in place: processes that serve or defend the former model have it mapped, and a full disk would leave
+        # half of this one.
+        if path.is_file() or not path.exists():
+            replace_whole(path.resolve(), header, rest)
+        else:
+            path.write_bytes(header + rest)  # a pipe or a device
 
 
 def whole_file(

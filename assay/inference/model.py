@@ -215,12 +215,16 @@ def _outline(shape: GptShape, tensors: int) -> list[tuple[str, Tensor]]:
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a folder's model by name. Raises ConfigError (ModelWrong)."""
+    """The tensors of a folder's model by name. Raises ConfigError (ModelWrong).
+
+    They are copies. Attack on oneself: a file is mapped where it is loaded, and what is written into it later changes
+    the model of a process that serves or defends, under the root that it had.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     try:
-        return load_file(folder / WEIGHTS_FILE)
+        return {name: tensor.clone() for name, tensor in load_file(folder / WEIGHTS_FILE).items()}
     except (OSError, SafetensorError, ValueError) as error:
         raise _wrong(f"{WEIGHTS_FILE} cannot be read ({type(error).__name__})") from None
 

@@ -23,14 +23,20 @@ def held_alone(path: Path) -> Iterator[None]:
                 return
 
 
-def replace_whole(path: Path, data: bytes) -> None:
-    """Puts a file in the place of one that this process holds: readers see the former or this one. Raises OSError."""
+def replace_whole(path: Path, *parts: bytes | memoryview) -> None:
+    """Puts a file in the place of another, which only this process writes: readers see the former or this one, and who
+    has mapped the former keeps it. Nothing has changed where it raises OSError.
+    """
     new = path.with_name(path.name + ".new")
-    with new.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    try:
+        with new.open("wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def _is_at(path: Path, descriptor: int) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from eth_account import Account
 
 from assay.datasets.tokenizers import Characters
@@ -92,3 +93,14 @@ def test_a_statement_is_about_the_run_that_it_names() -> None:
     for chain_id, asked in ((6, run), (5, other), (0, NO_RUN)):
         with pytest.raises(AnotherModel):
             check_run(said, chain_id, asked)
+
+
+def test_a_file_that_is_written_over_changes_no_model_that_was_read_from_it(tmp_path: Path) -> None:
+    """Bad luck: the newest model is pulled or copied to where a defender of the former one has read it."""
+    folder, first, other = tmp_path / "pulled", small_gpt(), small_gpt(seed=10)
+    model = read_folder(write_folder(first, folder))
+    newer = (write_folder(other, tmp_path / "newer") / "model.safetensors").read_bytes()
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.write(newer)
+    assert all(torch.equal(mine, was) for mine, was in zip(model.parameters, first.parameters, strict=True))
+    assert model.root == first.root != read_folder(folder).root

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from assay.cli import weights as weights_of
 from assay.engine.runtime.values.state_io import spec_of, to_lists_of_bytes
-from assay.protocol.errors import UnavailableError, UserError
+from assay.protocol.errors import ConfigError, UnavailableError, UserError
 from assay.protocol.types import Address, Digest
 from assay.sponsor.cards import Card, read_card
 from assay.sponsor.model_files import MAX_CONFIG, ModelFile, put_outline, read_outline
@@ -88,6 +88,24 @@ def test_a_file_loads_strictly_with_tied_names_statistics_and_constants(pulled, 
     torch.manual_seed(0)
     assert all(torch.equal(t, found[n]) for n, t in Whole().state_dict().items())
     assert weights_of._read(path, weights.names, weights.specs, outline) == weights.tensors
+
+
+def test_a_model_that_is_pulled_again_is_written_beside_and_never_in_place(pulled, tmp_path: Path) -> None:
+    """Who has the former one mapped keeps it, and a disk that is full in the middle leaves it as it was."""
+    weights, outline = pulled
+    path, link = tmp_path / "model.safetensors", tmp_path / "link"
+    weights_of.write_weights(path, weights, outline)
+    link.symlink_to(path)
+    whole, held = path.read_bytes(), path.open("rb")
+    weights_of.write_weights(link, replace(weights, root=Digest(b"\x07" * 32)), outline)
+    assert link.is_symlink() and path.read_bytes() != whole
+    with held:
+        assert held.read() == whole
+    (tmp_path / "model.safetensors.new").mkdir()
+    now = path.read_bytes()
+    with pytest.raises(ConfigError, match="cannot be written"):
+        weights_of.write_weights(path, weights, outline)
+    assert path.read_bytes() == now
 
 
 @pytest.mark.parametrize("name", ["head.weight", "scale", "unread", "norm.num_batches_tracked", "again.running_var"])
