@@ -34,6 +34,7 @@ from assay.engine.compiler.lowering.registry import (
     Unsupported,
     program_dtype,
 )
+from assay.engine.compiler.operations import is_wide
 from assay.engine.compiler.steps import each
 from assay.engine.runtime.values.dtypes import PROTOCOL, TORCH, fill_tensor, to_bytes
 from assay.protocol.errors import InvariantError, NumericsError
@@ -75,6 +76,14 @@ _WHY: dict[Any, str] = {
     aten._local_scalar_dense.default: "a tensor's value as a Python number (leave out item() and float())"
 }
 """What is refused in other words than an operator's name."""
+
+
+_WIDE = "integers beyond 32 bits (a program keeps int64 in 32: use smaller numbers)"
+_REASONS = {
+    "RankTooHigh": f"it takes more than {MAX_RANK} dimensions (merge or unroll some)",
+    "NumberTooWide": _WIDE,
+}
+"""Why an operation is refused, by the code of what a value said."""
 
 
 class _NotLowered:
@@ -203,10 +212,9 @@ def _call(node: Node, known: dict[Node, Any], context: Context, offenders: dict[
         offenders[(str(node.target), str(error), source)] = None
         return _LOST
     except InvariantError as error:
-        if error.code != "RankTooHigh":
+        if error.code not in _REASONS:
             raise
-        reason = f"it takes more than {MAX_RANK} dimensions (merge or unroll some)"
-        offenders[(str(node.target), reason, source)] = None
+        offenders[(str(node.target), _REASONS[error.code], source)] = None
         return _LOST
 
 
@@ -272,6 +280,8 @@ def _input(context: Context, a: Any) -> Any:
     if a.requires_grad:
         raise Unsupported("a parameter that is no input of the function")
     dtype = program_dtype(a.dtype)
+    if is_wide(a):
+        raise Unsupported(_WIDE)
     narrow = a.to(TORCH[dtype]) if a.dtype is torch.int64 or a.dtype in SIXTEEN else a
     if a.numel() and _is_uniform(narrow.flatten()):
         word: Literal = number(dtype.value_type, narrow.flatten()[0].item())

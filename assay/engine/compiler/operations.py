@@ -41,11 +41,11 @@ _IMMATERIAL = frozenset({aten.clone.default, aten._unsafe_view.default})
 
 _UNCHECKED = frozenset(
     {
-        *(aten._to_copy.default, aten.empty.memory_format, aten.empty_like.default, aten.empty_strided.default),
+        *(aten.empty.memory_format, aten.empty_like.default, aten.empty_strided.default),
         *(aten.new_empty.default, aten.new_empty_strided.default),
     }
 )
-"""What a conversion cuts off is PyTorch's own affair, here as there, and what memory held before nobody's."""
+"""What memory held before is nobody's affair."""
 
 _BIAS = "the addition of a bias"
 
@@ -112,7 +112,10 @@ class Operations(QuickMode):
         is_backward = torch._C._current_autograd_node() is not None
         self._all.append(_Put(operation, line, reads, writes, is_in_place, is_backward))
         is_traced = any(isinstance(t, FakeTensor) for t in made)
-        if not is_traced and func not in _UNCHECKED and not any(map(_is_wide, _tensors((args, named)))):
+        if not is_traced and func is aten._to_copy.default and args[0].is_floating_point():
+            # What a conversion makes of what no int64 holds is PyTorch's own affair, here as there.
+            made = [t[args[0].abs() < 2.0**63] for t in made if t.dtype is torch.int64]
+        if not is_traced and func not in _UNCHECKED and not any(map(is_wide, _tensors((args, named)))):
             _check_width(made, func)
         return result
 
@@ -222,7 +225,7 @@ def _values(t: Tensor) -> object:
         return repr(t.detach().reshape(-1).tolist())
 
 
-def _is_wide(t: Tensor) -> bool:
+def is_wide(t: Tensor) -> bool:
     """Whether a tensor of int64 holds what 32 bits do not."""
     if t.dtype != torch.int64 or isinstance(t, FakeTensor) or t.numel() == 0:
         return False
@@ -232,7 +235,7 @@ def _is_wide(t: Tensor) -> bool:
 
 def _check_width(results: Iterable[Tensor], func: Any) -> None:
     for t in results:
-        if _is_wide(t):
+        if is_wide(t):
             raise UserError(
                 f"{func} gives integers of more than 32 bits{here()}, up to {int(t.abs().max())}.",
                 code="IntegersTooWide",

@@ -81,6 +81,9 @@ def test_integers_are_added_at_indices_as_they_are(name: str):
 
 REFUSED = {
     "a product": (lambda x: x.reshape(2, 4) @ x.reshape(4, 2), "a product of I32 (convert to float32 first)"),
+    "a number beside bytes": (lambda x: x.to(torch.uint8) < 300, "the number 300, which U8 does not hold"),
+    "a divisor of bytes": (lambda x: x.to(torch.uint8) // -3, "the number -3"),
+    "a bound of bytes": (lambda x: x.to(torch.int8).clamp(max=200), "the number 200, which I8"),
     "a power": (lambda x: 2 ** (x & 15), "powers of integers by tensors"),
     "a maximum": (lambda x: x[0].max(0)[0], "a single number along a dimension"),
     "a gather": (lambda x: torch.gather(x[0], 0, torch.tensor(0)), "a single number along a dimension"),

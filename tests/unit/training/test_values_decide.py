@@ -15,8 +15,10 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrizations
 
 from assay.engine.compiler import graph
-from assay.protocol.errors import UserError
+from assay.programs.capture import capture_recipe
+from assay.protocol.errors import AssayError, UserError
 from assay.training.recipes.recipe import Recipe, RecipeStep
+from tests.harness.engine.helpers import run_captured
 from tests.unit.training.test_hidden_state import adamw
 
 Middle = Callable[["Net", Tensor], Tensor]
@@ -40,11 +42,15 @@ def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 
 def traced(module: nn.Module) -> Any:
-    """What capture makes of a step of this module."""
+    """The graph of a step of this module."""
+    step = step_of(module)
+    return graph.trace(step, step.state())
+
+
+def step_of(module: nn.Module) -> RecipeStep:
     torch.manual_seed(1)
     data = torch.randn(64, 4), torch.randn(64)
-    step = RecipeStep(Recipe(module, loss, adamw(module), data=data, batch_size=8))
-    return graph.trace(step, step.state())
+    return RecipeStep(Recipe(module, loss, adamw(module), data=data, batch_size=8))
 
 
 def number_or_else(net: Net, h: Tensor) -> Tensor:
@@ -194,6 +200,33 @@ def test_integers_beyond_32_bits_are_refused_where_they_arise():
         traced(Net(middle))
     assert caught.value.code == "IntegersTooWide"
     assert "test_values_decide.py:" in caught.value.message
+
+
+PRIMES = torch.tensor([2654435761, 805459861])
+
+
+def by_primes(net: Net, h: Tensor) -> Tensor:
+    """As hash grids look things up."""
+    return h + ((h.detach() * 10).long()[:, :2] * PRIMES % 7).sum(1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        by_primes,
+        lambda net, h: h + (h.detach() * 1e10).long() % 7,
+        lambda net, h: h * ((h.detach() * 10).long() < 2**32 - 1),
+        lambda net, h: h[(h.detach() * 10).long()[:, 0].clamp(min=0, max=10**10) * 0],
+    ],
+)
+def test_integers_beyond_32_bits_are_refused_wherever_they_come_from(middle: Middle):
+    with pytest.raises(AssayError, match=r"32 bits.*test_values_decide\.py:"):
+        capture_recipe(step_of(Net(middle)).recipe, calibrate=False)
+
+
+def test_a_number_without_a_sign_may_say_which_bits_are_kept():
+    kept = run_captured(lambda i: (i & 0xFFFFFFFF, i ^ 0x80000000), torch.tensor([5, 2**31 - 1], dtype=torch.int32))
+    assert [t.tolist() for t in kept] == [[5, 2**31 - 1], [5 - 2**31, -1]]
 
 
 @pytest.mark.parametrize(("most", "is_refused"), [(2**31 - 1, False), (2**31, True)])

@@ -250,11 +250,13 @@ def literal(b: ScalarBuilder, x: Literal) -> Reg:
 
 
 def number(dtype: DType, value: float) -> Literal:
-    """A Python number as a constant of this type; f32 is the nearest."""
+    """A Python number as a constant of this type; f32 is the nearest. Raises InvariantError (NumberTooWide)."""
     b = ScalarBuilder(())
     if dtype is DType.F32:
         code = b.build(b.f32(float(value))).encode()
         return Literal(dtype, evaluate(code, ()) & 0xFFFFFFFF)
+    if dtype is DType.I32 and not -(1 << 31) <= value < 1 << 31:
+        raise InvariantError(f"{value} has no 32 bits.", code="NumberTooWide")
     return Literal(dtype, int(value))
 
 

@@ -9,6 +9,7 @@ import torch
 
 from assay.engine.compiler.ir.value import Literal
 from assay.engine.compiler.ir.values import Fill, Tensorlike, number
+from assay.engine.compiler.lowering.pointwise import check_held
 from assay.engine.compiler.lowering.registry import RULES, Context, Unsupported, lowers
 from assay.protocol.types import DType
 
@@ -116,6 +117,7 @@ def remainder(ctx: Context, x: Any, y: Any) -> Tensorlike:
 
 
 def _integers(ctx: Context, op: str, *args: Any) -> Tensorlike:
+    check_held(*args)
     return ctx.values.pointwise(op, [a if isinstance(a, Literal) else ctx.cast(a, I32) for a in args], I32)
 
 

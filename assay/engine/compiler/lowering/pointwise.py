@@ -24,6 +24,18 @@ def _operands(ctx: Context, *args: Any) -> list[Any]:
     return [ctx.cast(a, computed) for a in args]
 
 
+_RANGES = {DType.U8: (0, 1 << 8), DType.I8: (-(1 << 7), 1 << 7), DType.U16: (0, 1 << 16)}
+
+
+def check_held(*args: Any) -> None:
+    """Raises Unsupported of a number that narrow integers beside it do not hold: PyTorch would wrap it as well."""
+    kinds = {a.dtype for a in args if isinstance(a, Strided | Fill)}
+    low, high = _RANGES.get(next(iter(kinds)), (0, 0)) if len(kinds) == 1 else (0, 0)
+    for a in args:
+        if high and isinstance(a, int) and not low <= a < high:
+            raise Unsupported(f"the number {a}, which {next(iter(kinds)).name} does not hold (convert to int32 first)")
+
+
 def _computed(*args: Any) -> DType:
     """The type that arguments are promoted to: f32 over i32 over bool, a tensor of a kind over numbers of it."""
     kinds = []
@@ -172,6 +184,7 @@ def _isnan(ctx: Context, x: Tensorlike) -> Tensorlike:
 
 def _comparison(op: str) -> Any:
     def rule(ctx: Context, x: Any, y: Any) -> Tensorlike:
+        check_held(x, y)
         x, y = _operands(ctx, x, y)
         if _computed(x, y) is DType.BOOL and op not in ("eq", "ne"):
             x, y = ctx.cast(x, DType.I32), ctx.cast(y, DType.I32)
@@ -191,12 +204,18 @@ for _targets, _name in (
     lowers(*_targets)(_comparison(_name))
 
 
+def _word(ctx: Context, a: Any) -> Any:
+    """An operand as 32 bits, which a number may also say without a sign."""
+    is_unsigned = isinstance(a, int) and 1 << 31 <= a < 1 << 32
+    return ctx.cast(a - (1 << 32) if is_unsigned else a, DType.I32)
+
+
 def _logical(op: str, bitwise: str) -> Any:
     def rule(ctx: Context, *args: Any) -> Tensorlike:
         computed = _computed(*args)
         if computed is DType.BOOL:
             return ctx.values.pointwise(op, [ctx.cast(a, DType.BOOL) for a in args], DType.BOOL)
-        return ctx.cast(ctx.values.pointwise(bitwise, [ctx.cast(a, DType.I32) for a in args], DType.I32), ctx.dtype)
+        return ctx.cast(ctx.values.pointwise(bitwise, [_word(ctx, a) for a in args], DType.I32), ctx.dtype)
 
     return rule
 
@@ -225,7 +244,7 @@ lowers(aten.bitwise_right_shift.Tensor_Scalar, aten.__rshift__.Scalar)(_shift("s
 def _xor(ctx: Context, x: Any, y: Any) -> Tensorlike:
     if _computed(x, y) is DType.BOOL:
         return ctx.values.pointwise("ne", [ctx.cast(x, DType.BOOL), ctx.cast(y, DType.BOOL)], DType.BOOL)
-    return ctx.values.pointwise("bit_xor", [ctx.cast(x, DType.I32), ctx.cast(y, DType.I32)], DType.I32)
+    return ctx.values.pointwise("bit_xor", [_word(ctx, x), _word(ctx, y)], DType.I32)
 
 
 @lowers(aten.logical_and.default, aten.logical_or.default, aten.logical_not.default)
@@ -249,6 +268,7 @@ def _where(ctx: Context, condition: Tensorlike, x: Any, y: Any) -> Tensorlike:
 def _clamp(ctx: Context, x: Tensorlike, low: Any = None, high: Any = None) -> Tensorlike:
     for op, bound in (("maximum", low), ("minimum", high)):
         if bound is not None:
+            check_held(x, bound)
             x = ctx.apply(op, *_operands(ctx, x, bound))
     return x
 
