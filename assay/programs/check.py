@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,7 +81,8 @@ def above_limit(rounding: Sequence[PrecisionLoss]) -> list[PrecisionLoss]:
 
 
 def _sources(report: Mapping[str, Any] | None) -> dict[int, str]:
-    return {int(k): str(line) for k, line in report["sources"].items() if k.isdigit()} if report is not None else {}
+    lines = report["sources"].items() if report is not None else ()
+    return {int(k): str(line) for k, line in lines if re.fullmatch("[0-9]{1,7}", k)}
 
 
 def _sensitive(report: Mapping[str, Any] | None) -> dict[int, tuple[Product, ...]]:

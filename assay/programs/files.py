@@ -21,7 +21,7 @@ from torch import Tensor
 from assay.engine.runtime.values import state_io
 from assay.engine.runtime.values.dtypes import TORCH
 from assay.programs.capture import CapturedRecipe
-from assay.protocol.errors import ConfigError, UsageError
+from assay.protocol.errors import ConfigError, UsageError, shown
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
 from assay_ledger.store.objects import MAX_PROGRAM_BYTES
@@ -92,11 +92,31 @@ def read_report(file: Path, program: Program) -> dict[str, Any] | None:
         path = report_path(file)
         if path.stat().st_size > MAX_REPORT:
             return None
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        document = _unarmed(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError):
         return None
     is_ours = isinstance(document, dict) and document.get("program") == "0x" + program.root.hex()
     return document if is_ours and _has_shape(document, program) else None
+
+
+def _unarmed(a: Any) -> Any:
+    """The same in texts that no terminal obeys, each in one line.
+
+    Attack: whoever passes a program on words its slots and lines so that they clear the screen, or look like ours.
+    """
+    match a:
+        case str():
+            return shown(a).replace("\n", "\ufffd")
+        case list():
+            return [_unarmed(x) for x in a]
+        case dict():
+            return {name: _unarmed(x) for name, x in a.items()}
+        case _:
+            return a
+
+
+def _is_share(a: object) -> bool:
+    return isinstance(a, float) or (isinstance(a, int) and a.bit_length() <= 64)
 
 
 def _has_shape(document: dict[str, Any], program: Program) -> bool:
@@ -107,7 +127,7 @@ def _has_shape(document: dict[str, Any], program: Program) -> bool:
         and [len(part) if isinstance(part, list) else -1 for part in slots] == list(program.inputs)
         and isinstance(sources, dict)
         and isinstance(rounding, list)
-        and all(isinstance(r, dict) and all(isinstance(r.get(n), int | float) for n in _ROUNDING) for r in rounding)
+        and all(isinstance(r, dict) and all(_is_share(r.get(n)) for n in _ROUNDING) for r in rounding)
     )
 
 

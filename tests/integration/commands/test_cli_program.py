@@ -215,6 +215,33 @@ def test_a_report_of_another_program_is_not_believed(folder: Path) -> None:
     assert document("show", "own")["rounding"] is None
 
 
+ARMED = "\x1b[2J\x1b]0;mine\x07w\nwell formed"
+
+
+@pytest.mark.parametrize("part", ["slots", "sources", "rounding", "key", "number", "depth"])
+def test_a_strangers_report_moves_no_cursor_and_begins_no_line(folder: Path, part: str) -> None:
+    document("capture", "mymodels:factory", "--out", "own")
+    path = report_path(folder / "own")
+    report = json.loads(path.read_text())
+    lost = report["rounding"][0]
+    said = {
+        "slots": {"slots": [[ARMED for _ in part] for part in report["slots"]]},
+        "sources": {"sources": dict.fromkeys(report["sources"], ARMED)},
+        "rounding": {"rounding": [lost | {"source": ARMED, "side": ARMED}]},
+        "key": {"sources": {"\u00b2": "square", "9" * 5000: "far"}},
+        "number": {"rounding": [lost | {"error": 10**400}]},
+        "depth": {"slots": None},
+    }
+    text = json.dumps(report | said[part])
+    path.write_text(text.replace('"slots": null', '"slots": ' + "[" * 10**5 + "]" * 10**5))
+    for command in ("show", "check"):
+        result = invoke(command, "own")
+        assert result.exit_code == 0, result.exception
+        assert "\x1b" not in result.output
+        assert "\x07" not in result.output
+        assert not any(line.startswith("well formed") for line in result.output.splitlines())
+
+
 def test_a_step_that_ends_elsewhere_than_at_capture_is_a_mismatch(folder: Path) -> None:
     document("capture", "mymodels:factory", "--out", "own")
     path = report_path(folder / "own")
