@@ -56,6 +56,13 @@ def test_alignments_and_their_gradients(reduction: str):
     assert_computes(with_gradients(function), drawn(5, 4, 4))
 
 
+def test_gradients_of_alignments_are_pytorchs_also_where_no_softmax_comes_before():
+    def function(x: Tensor) -> Tensor:
+        return F.ctc_loss(F.logsigmoid(x), LABELS, STEPS, SIZES, reduction="none", zero_infinity=True)
+
+    assert_computes(with_gradients(function), drawn(5, 4, 4))
+
+
 def test_alignments_by_tensors_of_lengths_and_of_labels_in_a_row():
     def function(x: Tensor, labels: Tensor, steps: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
         logs = F.log_softmax(x, 2)

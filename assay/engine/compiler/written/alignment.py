@@ -38,7 +38,7 @@ def ctc_loss(
 ) -> Tensor:
     """As torch.ctc_loss of log_probs [T, N, C] or [T, C] (Graves et al., 2006), by T steps over 2 S + 1 states.
 
-    The gradient is that for log_probs; PyTorch's differs by what log_softmax takes away again.
+    PyTorch's gradient for log_probs has a probability too many, which log_softmax takes away again, and nothing else.
     """
     is_single = log_probs.ndim == 2
     if is_single:
@@ -60,7 +60,9 @@ def ctc_loss(
     last = 2 * sizes[:, None]
     label = torch.where(last > 0, alpha.gather(1, (last - 1).clamp(min=0)), _NEVER)
     loss = -torch.logsumexp(torch.cat([alpha.gather(1, last), label], 1), 1)
-    loss = torch.where(loss > -0.1 * _NEVER, 0.0 if zero_infinity else float("inf"), loss)
+    excess = (log_probs.exp().sum(2) * (torch.arange(steps)[:, None] < inputs)).sum(0)
+    lost = 0.0 if zero_infinity else float("inf")
+    loss = torch.where(loss > -0.1 * _NEVER, lost, loss + (excess - excess.detach()))
     if reduction == 1:
         return (loss / sizes.clamp(min=1)).mean()
     return loss.sum() if reduction == 2 else (loss[0] if is_single else loss)
