@@ -66,6 +66,7 @@ SUMS = {
         0, i.reshape(2, 4).long(), x.reshape(2, 4)
     ),
     "written": lambda x, i: torch.zeros(6, dtype=torch.int32).index_put((i,), x, accumulate=True),
+    "anew": lambda x, i: torch.ones(6, dtype=torch.int32).scatter_reduce(0, i.long(), x, "sum", include_self=False),
     "of flags": lambda x, i: torch.zeros(6, dtype=torch.bool).index_add(0, i, x > 3),
 }
 
@@ -87,6 +88,12 @@ REFUSED = {
     "a power": (lambda x: 2 ** (x & 15), "powers of integers by tensors"),
     "a maximum": (lambda x: x[0].max(0)[0], "a single number along a dimension"),
     "a gather": (lambda x: torch.gather(x[0], 0, torch.tensor(0)), "a single number along a dimension"),
+    "a part of a dimension": (
+        lambda x: torch.zeros(5, 5).scatter_reduce(
+            0, torch.zeros(2, 3, dtype=torch.int64), x[0] * torch.ones(4, 5), "amax"
+        ),
+        "aten.scatter_reduce.two",
+    ),
     "a reduction": (lambda x: torch.index_reduce(x[0].float(), 0, PLACES[:1], x[0].float(), "mean"), "index_reduce"),
 }
 

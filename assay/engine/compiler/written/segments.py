@@ -50,6 +50,8 @@ def scatter_reduce(
     if index.numel() == 0 or base.ndim == 0:
         return base.clone() if index.numel() == 0 else NotImplemented
     dim = dim % base.ndim
+    if any(n != base.shape[d] for d, n in enumerate(index.shape) if d != dim):
+        return NotImplemented  # a part of other dimensions
     source = source[tuple(slice(0, n) for n in index.shape)]
     if reduce == "amin":
         return -scatter_reduce(-base, dim, index, -source, "amax", include_self=include_self)
@@ -58,7 +60,7 @@ def scatter_reduce(
     counts = _counts(index, dim, base.shape)
     is_given = counts > 0
     if reduce in ("sum", "mean"):
-        added = (base if include_self else torch.where(is_given, 0.0, base)).scatter_add(dim, index, source)
+        added = (base if include_self else torch.where(is_given, 0, base)).scatter_add(dim, index, source)
         return added if reduce == "sum" else added / (counts + float(include_self)).clamp(min=1.0)
     if reduce == "amax":
         found = _largest(index, source, dim, counts)
