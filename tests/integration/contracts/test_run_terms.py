@@ -160,13 +160,13 @@ def test_a_run_fits_on_every_named_chain(name: str) -> None:
     kind = CHAINS[name]
     f = kind.inclusion_delay
     c = replace(RUN, chain=kind.chain(Wei(10**9), Wei(10**8)))
-    c = changed(c, "clocks", budget=max(kind.least_budget, 600))
     # Rounds of an hour have too much unsettled where a sequencer can keep a transaction out for half a day.
     commit = max(3600, f // 3)
+    c = changed(c, "clocks", budget=max(kind.least_budget, 600), replay=commit)
     times = {
         "commit": commit, "hold": f + 60, "merge": 2 * (f + 60), "grace": min(30, f),
-        "challenge": 2 * f + kind.reorg_depth + 4200,
-        "rescue": f + 4200, "epoch": 5 * commit + 2 * f, "seed_delay": kind.reorg_depth + 1, "seasoning": 40 * 86_400,
+        "challenge": 2 * f + kind.reorg_depth + commit + 600,
+        "rescue": f + commit + 600, "epoch": 5 * commit + 2 * f, "seed_delay": kind.reorg_depth + 1, "seasoning": 40 * 86_400,
         "vesting": 100 * 86_400, "stall": 100 * 86_400,
     }  # fmt: skip
     c = staked(changed(c, "timing", **times), challenge_bond=Wei(10 * ETHER), seat_lock=Wei(100 * ETHER))

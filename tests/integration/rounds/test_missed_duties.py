@@ -230,6 +230,8 @@ def test_a_secret_is_shown_late_without_a_call(stage: DutyStage) -> None:
     assert refused(stage.show, 1, 0, secret) == "CallShown"
     assert stage.miss(1, 0, duty) == FINE
     assert stage.absent(1, 0) == FINE + FINE * 4 // 2
+    who = stage.owner(1)
+    stage.both(lambda: stage.tickets.top_up(who, TicketId(1)), "tickets", "topUp", 1, caller=who)
     stage.seed()
     stage.open(1, [])
     assert refused(stage.forfeit, 1, 0, 0) == "EpochOpen"
