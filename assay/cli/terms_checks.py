@@ -12,6 +12,7 @@ from assay.protocol.economics.chain_profiles import CHAINS, MILDEST
 from assay.protocol.errors import RejectedError
 
 if TYPE_CHECKING:
+    from assay.protocol.run.run_charter import RunChain
     from assay_ledger.rounds.run import Run
 
 
@@ -33,14 +34,25 @@ def check_before_staking(run: Run) -> None:
 
 
 def unfit_terms(run: Run) -> list[str]:
-    """Why the chain is none that the charter may say that it is; empty where nobody knows better."""
+    """Why an honest party could lose by terms that the run's contracts admit; empty where nobody knows better."""
     from assay.node.local import is_local
 
-    if is_local(run.chain):
-        return []
+    charter, found = run.charter, list[str]()
+    clocks = charter.clocks
+    # Attack: a game about true work whose answer takes longer than its clock. Who did the work in C does it again in C.
+    if clocks.replay < charter.timing.commit:
+        found.append(
+            f"a game leaves {clocks.replay} s to do again what a round has {charter.timing.commit} s for: true work is "
+            "lost to a clock"
+        )
+    return found if is_local(run.chain) else found + _other_chain(charter.chain)
+
+
+def _other_chain(said: RunChain) -> list[str]:
+    """Why a public chain is none that a charter may say that it is."""
     # Attack: the terms of a local chain on a public one, where what is drawn is seen before it stands, and a clock runs
     # out while a transaction is kept out as long as anybody can.
-    said, least = run.charter.chain, CHAINS[MILDEST]
+    least = CHAINS[MILDEST]
     promised = (
         ("nothing is undone after", said.reorg_depth, least.reorg_depth),
         ("nothing is kept out for longer than", said.inclusion_delay, least.inclusion_delay),

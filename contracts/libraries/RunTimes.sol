@@ -33,8 +33,7 @@ library RunTimes {
         checkRange("reorg depth", c.reorgDepth, 0, MAX_DELAY);
         checkRange("inclusion delay", c.inclusionDelay, 0, MAX_DELAY);
         checkRange("least budget", c.leastBudget, 0, MAX_DELAY);
-        checkRange("commit", t.commit, MARGIN, MAX_DELAY);
-        _checkClocks(terms.clocks, c, t.commit);
+        _checkClocks(terms.clocks, c);
         _checkRounds(t, c, terms.clocks.replay, terms.training.seats);
         _checkEpochs(t, c, terms.economics.capacity);
         checkRange("audits from", t.auditsFrom, 0, terms.launch.openFrom);
@@ -83,16 +82,16 @@ library RunTimes {
         return (_mostReplies(arity) + 1) * (CHALLENGER_MOVE_GAS * c.gasPrice + MOVE_BYTES * uint256(c.dataPrice));
     }
 
-    function _checkClocks(Clocks memory k, RunChain memory c, uint256 commit) private pure {
+    function _checkClocks(Clocks memory k, RunChain memory c) private pure {
         // Attack: clocks so short that a second of silence, or a censorship that the chain admits, convicts.
         checkRange("budget", k.budget, Math.max(c.leastBudget, MARGIN), MAX_DELAY);
-        // Attack: a game about true work whose answer takes longer than its clock. Who did the work in C does it again in C.
-        checkRange("replay", k.replay, commit, MAX_DELAY);
+        checkRange("replay", k.replay, MIN_TURN, MAX_DELAY);
         checkRange("move", k.move, MIN_TURN, MAX_DELAY);
     }
 
     function _checkRounds(RunTiming memory t, RunChain memory c, uint256 replay, uint256 seats) private pure {
         uint256 f = c.inclusionDelay;
+        checkRange("commit", t.commit, MARGIN, MAX_WINDOW / 4);
         // Attack: transactions kept out for the chain's inclusion delay F, of which every stage takes one, a merge two.
         checkRange("hold", t.hold, f + MIN_TURN, MAX_WINDOW);
         checkRange("grace", t.grace, 0, Math.min(f, t.hold));

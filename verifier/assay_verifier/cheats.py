@@ -21,7 +21,7 @@ from assay_ledger.agents.round_actions import Choice
 from assay_ledger.index.computing import Computation
 from assay_ledger.rounds.view import RunView
 from assay_verifier.agent import ReplayingAgent
-from assay_verifier.answering import Findings, OpenCall, OwnCall
+from assay_verifier.answering import Findings, OpenCall, OwnCall, ReplayPass
 from assay_verifier.replaying import CommitmentReplay
 from assay_verifier.ticket_keeping import ShowSecret
 
@@ -111,12 +111,12 @@ class CheatingReplays(ReplayingAgent):
         self.fake = FakeFindings(cheat, self.book)
         self.findings = self.fake
 
-    def _finish(self, replay: CommitmentReplay, place: Digest) -> None:
-        super()._finish(replay, place)
+    def _finish(self, replay: CommitmentReplay, work: ReplayPass, view: RunView) -> None:
+        super()._finish(replay, work, view)
         job = self.jobs.update_job(replay.work.lists[0], replay.lists[0])
         if (lie := self.update_lie(job)) is not None:
             false = self.compute.run(job.program, job.lists, 1, lie)[0]
-            self.fake.updates[place] = self.jobs.root_of_update(false)
+            self.fake.updates[work.place] = self.jobs.root_of_update(false)
 
     def update_lie(self, job: Computation) -> Tamper | None:
         """How what it says of an update differs from the truth: by one bit of the first element."""

@@ -105,11 +105,10 @@ def _ranges(charter: RunCharter) -> tuple[tuple[str, int, int, int], ...]:
         ("reorg depth", c.reorg_depth, 0, MAX_DELAY),
         ("inclusion delay", f, 0, MAX_DELAY),
         ("least budget", c.least_budget, 0, MAX_DELAY),
-        ("commit", t.commit, MIN_WINDOW, MAX_DELAY),
         ("budget", k.budget, max(c.least_budget, MIN_WINDOW), MAX_DELAY),
-        # Who did the work in C does it again in C.
-        ("replay", k.replay, t.commit, MAX_DELAY),
+        ("replay", k.replay, MIN_TURN, MAX_DELAY),
         ("move", k.move, MIN_TURN, MAX_DELAY),
+        ("commit", t.commit, MIN_WINDOW, MAX_WINDOW // 4),
         # Every stage may take one inclusion, a merge two.
         ("hold", t.hold, f + MIN_TURN, MAX_WINDOW),
         ("grace", t.grace, 0, min(f, t.hold)),

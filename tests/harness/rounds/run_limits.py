@@ -43,7 +43,9 @@ class RunLimit:
 FREE: Final = changed(RUN, "chain", gas_price=Wei(0), data_price=Wei(0))
 """Nothing is promised about gas, so no bond and no bounty has to pay for it."""
 
-SLOW: Final = changed(RUN, "timing", vesting=8 * MAX_WINDOW, stall=24 * MAX_WINDOW, seasoning=4 * MAX_WINDOW)
+SLOW: Final = changed(
+    changed(RUN, "timing", vesting=8 * MAX_WINDOW, stall=24 * MAX_WINDOW, seasoning=4 * MAX_WINDOW), "clocks", replay=60
+)
 """What follows from other times is as long as it may be."""
 
 
@@ -138,12 +140,17 @@ def _times() -> Iterator[RunLimit]:
             yield _of(part, field, "WindowTooShort", what, least, least - 1, base=base)
         yield _of(part, field, "ScheduleTooLong", what, most, most + 1, base=base)
 
-    least, most = MIN_WINDOW, MAX_DELAY
+    least, most = MIN_WINDOW, MAX_WINDOW // 4
     yield _of("timing", "commit", "WindowTooShort", "commit", least, least - 1, base=_fast())
-    long = changed(
-        changed(_fast(), "timing", epoch=MAX_WINDOW, challenge=2 * most, rescue=2 * most), "clocks", replay=most
+    yield _of(
+        "timing",
+        "commit",
+        "ScheduleTooLong",
+        "commit",
+        most,
+        most + 1,
+        base=changed(_fast(), "timing", epoch=MAX_WINDOW),
     )
-    yield _of("timing", "commit", "ScheduleTooLong", "commit", most, most + 1, base=long)
     yield from of("hold", f + MIN_TURN, MAX_WINDOW, base=_waiting())
     yield from of("grace", 0, min(f, t.hold))
     yield from of("group_merge", 0, 0)
@@ -154,8 +161,7 @@ def _times() -> Iterator[RunLimit]:
     yield from of("merge", 2 * (f + MIN_TURN), MAX_WINDOW, base=_waiting())
     yield from of("beacon_delay", 0, MAX_DELAY, base=_waiting())
     yield _of("timing", "beacon_delay", "WindowTooShort", "beacon delay", 24, 23, base=wide)
-    longest = _waiting().clocks.replay
-    yield from of("challenge", 2 * f + reorg + longest + MIN_WINDOW, MAX_WINDOW, base=_waiting())
+    yield from of("challenge", 2 * f + reorg + replay + MIN_WINDOW, MAX_WINDOW, base=_waiting())
     yield from of("rescue", f + replay + MIN_WINDOW, MAX_WINDOW)
     least = (SLOW.economics.capacity + 1) * t.commit + 2 * f
     yield _of("timing", "epoch", "WindowTooShort", "epoch", least, least - 1, base=SLOW)
@@ -189,18 +195,13 @@ def _times() -> Iterator[RunLimit]:
 
 def _fast() -> RunCharter:
     """Rounds of any length, with long epochs, and stakes for any number of unsettled rounds."""
-    c = changed(changed(SLOW, "economics", capacity=1, ticket_bond=Wei(10**24)), "clocks", replay=MIN_WINDOW)
-    return changed(c, "timing", epoch=2 * MIN_WINDOW + 1200, seed_delay=781, challenge=2 * 600 + 780 + 2 * MIN_WINDOW)
+    c = changed(SLOW, "economics", capacity=1, ticket_bond=Wei(10**24))
+    return changed(c, "timing", epoch=2 * MIN_WINDOW + 1200, seed_delay=781, challenge=2 * 600 + 780 + 60 + MIN_WINDOW)
 
 
 def _waiting() -> RunCharter:
     """Rounds so long that nothing else is."""
-    day = 86_400
-    c = changed(
-        SLOW, "timing", commit=20 * day, epoch=100 * day + 1200, challenge=30 * day, rescue=30 * day,
-        seasoning=4 * MAX_WINDOW,
-    )  # fmt: skip
-    return staked(changed(c, "clocks", replay=20 * day))
+    return staked(changed(SLOW, "timing", commit=30 * 86_400, epoch=150 * 86_400 + 1200, seasoning=4 * MAX_WINDOW))
 
 
 def _money() -> Iterator[RunLimit]:
@@ -294,8 +295,7 @@ def _least_reaudit() -> int:
 
 
 def _chain() -> Iterator[RunLimit]:
-    commit = _waiting().timing.commit
-    for field, least in (("budget", RUN.chain.least_budget), ("replay", commit), ("move", MIN_TURN)):
+    for field, least in (("budget", RUN.chain.least_budget), ("replay", MIN_TURN), ("move", MIN_TURN)):
         yield _of("clocks", field, "WindowTooShort", field, least, least - 1, base=_waiting())
         yield _of("clocks", field, "ScheduleTooLong", field, MAX_DELAY, MAX_DELAY + 1, base=_patient())
     quick = changed(RUN, "chain", least_budget=0)

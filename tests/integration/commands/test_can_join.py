@@ -127,10 +127,18 @@ def test_terms_of_a_local_chain_are_believed_of_no_other(
     assert [seconds in line for seconds, line in zip(("780 s", "600 s", "86400 s"), told, strict=True)] == [True] * 3
     for name, kind in CHAINS.items():
         for price in (0, 1):
-            said = SimpleNamespace(chain=run.chain, charter=SimpleNamespace(chain=kind.chain(Wei(price), Wei(0))))
-            found = unfit_terms(cast(Any, said))
+            charter = replace(run.charter, chain=kind.chain(Wei(price), Wei(0)))
+            found = unfit_terms(cast(Any, SimpleNamespace(chain=run.chain, charter=charter)))
             assert len(found) == 3 * (name == "local") + (not price)
             assert price or "pays nothing" in found[-1]
+
+
+def test_a_game_leaves_as_much_time_as_a_round_for_the_same_work(posted: tuple[Desk, Any]) -> None:
+    _, run = posted
+    for less, expected in ((0, 0), (1, 1)):
+        clocks = replace(run.charter.clocks, replay=run.charter.timing.commit - less)
+        said = SimpleNamespace(chain=run.chain, charter=replace(run.charter, clocks=clocks))
+        assert len(unfit_terms(cast(Any, said))) == expected
 
 
 def test_nobody_begins_in_terms_that_do_not_fit_the_chain_and_who_is_in_goes_on(

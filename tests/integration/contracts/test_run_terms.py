@@ -166,8 +166,8 @@ def test_a_run_fits_on_every_named_chain(name: str) -> None:
     times = {
         "commit": commit, "hold": f + 60, "merge": 2 * (f + 60), "grace": min(30, f),
         "challenge": 2 * f + kind.reorg_depth + commit + 600,
-        "rescue": f + commit + 600, "epoch": 5 * commit + 2 * f, "seed_delay": kind.reorg_depth + 1, "seasoning": 40 * 86_400,
-        "vesting": 100 * 86_400, "stall": 100 * 86_400,
+        "rescue": f + commit + 600, "epoch": 5 * commit + 2 * f, "seed_delay": kind.reorg_depth + 1,
+        "seasoning": 40 * 86_400, "vesting": 100 * 86_400, "stall": 100 * 86_400,
     }  # fmt: skip
     c = staked(changed(c, "timing", **times), challenge_bond=Wei(10 * ETHER), seat_lock=Wei(100 * ETHER))
     assert by_contract(c) is by_model(c) is None
