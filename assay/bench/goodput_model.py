@@ -73,9 +73,10 @@ def round_terms(terms: GoodputTerms) -> RoundTerms:
         seats=terms.seats, group_size=64, positions=15, top_positions=63, min_units=terms.min_units,
         max_units=terms.max_units, steps_per_unit=1, learning_rate=0, shards=1 << 16, shard_length=1,
         rounds=terms.rounds, expiry=1 << 40, commit=terms.commit, inclusion=terms.inclusion_delay, grace=terms.grace,
-        hold=terms.hold, merge=terms.merge, group_merge=0, beacon_delay=0, challenge=86_400, rescue=3600, run=ZERO,
-        step_program=ZERO, update_program=ZERO, outer_program=ZERO, witness_program=ZERO, partial_program=ZERO,
-        zero_partial=ZERO, data=ZERO, zero_optimizer=ZERO, zero_update=ZERO, parameters=keccak(b"parameters"),
+        hold=terms.hold, merge=terms.merge, group_merge=0, beacon_delay=0, challenge=86_400, rescue=3600,
+        longest_dispute=7 * 86_400, run=ZERO, step_program=ZERO, update_program=ZERO, outer_program=ZERO,
+        witness_program=ZERO, partial_program=ZERO, zero_partial=ZERO, data=ZERO, zero_optimizer=ZERO,
+        zero_update=ZERO, parameters=keccak(b"parameters"),
         momentum=keccak(b"momentum"), seat_lock=Wei(1), seat_fee=Wei(0), drawn_bounty_ppm=0, third_bounty_ppm=0,
     )  # fmt: skip
 

@@ -156,8 +156,11 @@ def seat_end(view: RunView, number: int, tenure: Tenure) -> LockEnd:
     if not (is_left or view.state.money.is_ended or costs_no_fee(view, tenure)) and (end := _next_commitment(view)):
         return end
     if is_left and not is_obliged(view, tenure):
-        at = release_at(view, tenure)
-        return LockEnd(ends_at=at, waits_for=f"the end of round {tenure.until - 1}" if at > view.now else None)
+        at, waits_for = release_at(view, tenure), f"the end of round {tenure.until - 1}"
+        if tenure.never_worked:
+            longest = duration(view.rules.longest_dispute)
+            waits_for += f" and, as it was held and never worked in, as long as a game can last ({longest})"
+        return LockEnd(ends_at=at, waits_for=waits_for if at > view.now else None)
     waits = [] if is_left else ["the seat to be left (`assay solver leave`, or its actor once the run is over)"]
     waits += [f"game {game}" for game in _games_of(view, number)] or [_count(tenure.games, "game")][: tenure.games]
     not_before = None

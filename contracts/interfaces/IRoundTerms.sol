@@ -25,6 +25,7 @@ struct RoundTerms {
     uint48 beaconDelay; // from the mask's close to the beacon that draws
     uint48 challenge; // of an opening
     uint48 rescue; // after the first opener's loss
+    uint48 longestDispute; // bound on one game; the lock of a seat in which nobody ever worked stays as long
     bytes32 run;
     bytes32 stepProgram;
     bytes32 updateProgram;

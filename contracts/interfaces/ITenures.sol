@@ -56,9 +56,12 @@ interface ITenures {
     /// @param tenure number of the tenure
     error TenureOver(uint32 tenure);
 
-    /// @notice The tenure still lasts, or its last round is not over.
-    /// @dev Whether the fee is lost hangs on the last round.
-    /// @custom:remedy Leave first, then wait until nothing of the last round can change.
+    /// @notice The tenure still lasts, or its last round is not over; or it held its seat and never committed, and `longestDispute`
+    /// is not over since the last second to commit to its last round.
+    /// @dev Whether the fee is lost hangs on the last round. Seats that are taken for one round each, and never worked in, leave
+    /// fewer than half that commit, and cut what others merged: their locks must not do it again at once.
+    /// @custom:remedy Leave first, then wait until nothing of the last round can change; without a commitment as long as a game
+    /// can last.
     /// @param tenure number of the tenure
     error TenureLasts(uint32 tenure);
 
@@ -109,20 +112,22 @@ interface ITenures {
 
     /// @notice What was left of a tenure's lock is free.
     /// @param tenure its number
-    /// @param feeLost whether the fee burned: it stayed away in its last round
+    /// @param feeLost whether the fee burned: it stayed away in its last round, or in all of them
     event TenureReleased(uint32 indexed tenure, bool feeLost);
 
     /// @notice Takes a free seat from the next T0 on; locks S and the fee.
     function join() external returns (uint32 tenure);
 
-    /// @notice Ends the caller's tenure with the round under way; to stay away in that round costs the fee.
+    /// @notice Ends the caller's tenure with the round under way; to stay away in that round costs the fee. Who never committed
+    /// to a round it held loses it even in the first round of an outage, and waits for its lock.
     function leave(uint32 tenure) external;
 
     /// @notice Ends the tenure of a holder that stayed away. Anybody may call.
     /// @param round newest round that is over
     function evict(uint32 tenure, uint64 round) external;
 
-    /// @notice Gives back the lock of a tenure that is over, once nothing hangs on it. Anybody may call.
+    /// @notice Gives back the lock of a tenure that is over, once nothing hangs on it; of one that held its seat and never
+    /// committed not before `longestDispute` is over since the last second to commit to its last round. Anybody may call.
     function release(uint32 tenure) external;
 
     /// @notice Commitments only: the holder commits to a round.

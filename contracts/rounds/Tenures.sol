@@ -20,6 +20,7 @@ contract Tenures is ITenures {
     /// @inheritdoc ITenures
     uint256 public immutable seatLock;
     uint256 public immutable seatFee;
+    uint48 private immutable _longestDispute;
     IVault private immutable _vault;
     IRoundGate private immutable _gate;
     ICommitments private immutable _commitments;
@@ -48,6 +49,7 @@ contract Tenures is ITenures {
     constructor(IRunCharter charter) {
         (RoundTerms memory terms, RunModules memory modules) = (charter.roundTerms(), charter.roundModules());
         (seats, seatLock, seatFee) = (terms.seats, terms.seatLock, terms.seatFee);
+        _longestDispute = terms.longestDispute;
         (_vault, _gate) = (IVault(modules.vault), IRoundGate(modules.escrow));
         _commitments = ICommitments(modules.commitments);
         (_generations, _attestations) = (modules.generations, modules.attestations);
@@ -111,6 +113,11 @@ contract Tenures is ITenures {
         // good holds only what a game does.
         if (t.games != 0 || !stopped && (t.unsettled != 0 || t.accusations != 0)) {
             revert TenureObliged(t.unsettled, t.games, t.accusations);
+        }
+        // Attack: take the free seats before a round opens and leave in it, so that fewer than half commit and what was merged is
+        // cut; and do it again with the same locks in the next.
+        if (!stopped && _neverWorked(t) && block.timestamp <= _commitments.commitUntil(t.until - 1) + _longestDispute) {
+            revert TenureLasts(tenure);
         }
         bool feeLost = !stopped && !t.feeGone && _missedItsLast(tenure, t);
         t.released = true;
@@ -277,7 +284,12 @@ contract Tenures is ITenures {
         if (t.until <= t.from || t.convictedAt != 0) return false;
         Presence last = _commitments.presenceOf(t.until - 1, t.seat);
         if (last == Presence.UNKNOWN) revert TenureLasts(tenure);
-        return last == Presence.MISSED && !_isWaived(t.until - 1);
+        return last == Presence.MISSED && (_neverWorked(t) || !_isWaived(t.until - 1));
+    }
+
+    /// @dev Did the tenure, which is over, hold its seat in a round and never commit to one?
+    function _neverWorked(Tenure storage t) private view returns (bool) {
+        return t.last == 0 && t.until > t.from;
     }
 
     function _existing(uint32 tenure) private view returns (Tenure storage t) {

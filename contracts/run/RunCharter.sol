@@ -64,7 +64,7 @@ contract RunCharter is IRunCharter {
         (r.rounds, r.expiry) = (uint32(_terms.rounds), uint48(_terms.expiry));
         (r.commit, r.inclusion, r.grace) = (t.commit, _terms.chain.inclusionDelay, t.grace);
         (r.hold, r.groupMerge, r.merge, r.beaconDelay) = (t.hold, t.groupMerge, t.merge, t.beaconDelay);
-        (r.challenge, r.rescue) = (t.challenge, t.rescue);
+        (r.challenge, r.rescue, r.longestDispute) = (t.challenge, t.rescue, t.longestDispute);
         (r.run, r.stepProgram, r.updateProgram) = (run, _terms.step.root, _terms.update.root);
         (r.outerProgram, r.witnessProgram) = (_terms.merge.root, _terms.witness.root);
         (r.partialProgram, r.data) = (_terms.partialSum.root, work.data);

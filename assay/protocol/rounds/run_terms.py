@@ -56,6 +56,7 @@ def round_terms(charter: RunCharter) -> RoundTerms:
         beacon_delay=t.beacon_delay,
         challenge=t.challenge,
         rescue=t.rescue,
+        longest_dispute=t.longest_dispute,
         run=charter.run,
         step_program=charter.step.root,
         update_program=charter.update.root,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay.protocol.errors import refuse
 from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.books import RoundBooks
+from assay.protocol.rounds.clock import commit_until
 from assay.protocol.rounds.terms import NEVER, Presence, Tenure
 from assay.protocol.types import Address, Round, Seat, Wei
 
@@ -75,6 +76,8 @@ class Tenures:
         # A run that stands still for good holds only what a game does.
         if tenure.games or (not stopped and (tenure.unsettled or tenure.accusations)):
             raise refuse("TenureObliged", unsettled=tenure.unsettled, games=tenure.games)
+        if not stopped and tenure.never_worked and now <= self._idle_until(tenure):
+            raise refuse("TenureLasts", tenure=number)
         fee_lost = not stopped and not tenure.fee_gone and self._missed_its_last(number, tenure, now)
         tenure.released = True
         if not tenure.convicted_at:
@@ -193,4 +196,13 @@ class Tenures:
         last = self._presence(tenure.until - 1, tenure.seat, now)
         if last is Presence.UNKNOWN:
             raise refuse("TenureLasts", tenure=number)
-        return last is Presence.MISSED and not self.is_waived(tenure.until - 1)
+        return last is Presence.MISSED and (tenure.never_worked or not self.is_waived(tenure.until - 1))
+
+    def _idle_until(self, tenure: Tenure) -> int:
+        """The last second in which the lock stays of a seat that nobody worked in.
+
+        Attack: take free seats before a round opens and leave in it, so that fewer than half commit and what was merged
+        is cut; and with the same locks again in the next.
+        """
+        last, terms = self.books.commitments.rounds[tenure.until - 1], self.books.terms
+        return commit_until(terms, last) + terms.longest_dispute

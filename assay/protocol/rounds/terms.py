@@ -43,6 +43,7 @@ class RoundTerms:
     beacon_delay: int
     challenge: int
     rescue: int
+    longest_dispute: int
     run: Digest
     step_program: Digest
     update_program: Digest
@@ -135,6 +136,11 @@ class Tenure:
     convicted_at: int = 0
     last: int = 0
     """Last round it committed to, plus one; 0: none."""
+
+    @property
+    def never_worked(self) -> bool:
+        """Whether it is over, held its seat in a round, and never committed to one."""
+        return not self.last and self.from_ < self.until < NEVER
 
 
 @dataclass(slots=True)

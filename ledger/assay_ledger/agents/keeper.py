@@ -215,6 +215,8 @@ def release_at(view: RunView, tenure: Tenure) -> int:
     """From which chain time on, in seconds, the locks of a tenure are free that has ended and owes nothing."""
     last = Round(tenure.until - 1)
     hangs = tenure.from_ < tenure.until and not (tenure.convicted_at or view.state.money.is_stopped)
+    if hangs and tenure.never_worked:
+        return max(view.commit_until(last) + view.rules.longest_dispute + 1, view.now)
     if hangs and view.presence(last, tenure.seat) is Presence.UNKNOWN:
         committed_until = view.commit_until(last)
         if view.work(last, tenure.seat) is None:
@@ -226,7 +228,8 @@ def release_at(view: RunView, tenure: Tenure) -> int:
 def costs_no_fee(view: RunView, tenure: Tenure) -> bool:
     """Whether a seat can be given up without its fee: this round's commitment is made, or the tenure has not begun.
 
-    A tenure that ends with a round to which nothing was committed loses it.
+    A tenure that ends with a round to which nothing was committed loses it, and one that never committed waits for its
+    lock besides.
     """
     return view.round is None or view.round < tenure.from_ or tenure.last == view.round + 1
 

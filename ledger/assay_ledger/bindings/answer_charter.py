@@ -96,7 +96,7 @@ class AnswerCharterContract(Contract):
         """The terms of tenures, commitments and generations."""
         return self._query(
             "roundTerms()",
-            "((uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,uint256,uint256,uint32,uint32))",
+            "((uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint32,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,uint48,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,bytes32,uint256,uint256,uint32,uint32))",
             lambda v: as_round_terms(v[0]),
         )
 

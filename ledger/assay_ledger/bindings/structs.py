@@ -309,7 +309,7 @@ def as_round_terms(v: Decoded) -> RoundTerms:
         v[18],
         v[19],
         v[20],
-        Digest(v[21]),
+        v[21],
         Digest(v[22]),
         Digest(v[23]),
         Digest(v[24]),
@@ -321,10 +321,11 @@ def as_round_terms(v: Decoded) -> RoundTerms:
         Digest(v[30]),
         Digest(v[31]),
         Digest(v[32]),
-        Wei(v[33]),
+        Digest(v[33]),
         Wei(v[34]),
-        v[35],
+        Wei(v[35]),
         v[36],
+        v[37],
     )
 
 

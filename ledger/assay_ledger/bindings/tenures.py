@@ -149,7 +149,9 @@ class TenuresContract(Contract):
         return self._call("onGameOpened(uint32)", tenure)
 
     def release(self, tenure: int) -> Call:
-        """Gives back the lock of a tenure that is over, once nothing hangs on it."""
+        """Gives back the lock of a tenure that is over, once nothing hangs on it; of one that held its seat and never
+        committed not before `longestDispute` is over since the last second to commit to its last round.
+        """
         return self._call("release(uint32)", tenure)
 
     def resume(self, tenure: int) -> Call:

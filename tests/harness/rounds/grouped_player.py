@@ -14,7 +14,10 @@ from assay.protocol.types import Digest, Round, Seat
 from tests.harness.rounds.grouped_world import GroupedWorld
 from tests.harness.rounds.samples import ETHER, terms_of
 
-TERMS = terms_of(seats=65, group_size=16, positions=5, top_positions=9, group_merge=180, challenge=9_000, rescue=2_000)
+TERMS = terms_of(
+    seats=65, group_size=16, positions=5, top_positions=9, group_merge=180, challenge=9_000, rescue=2_000,
+    longest_dispute=4_000,
+)  # fmt: skip
 
 
 class GroupedPlayer:

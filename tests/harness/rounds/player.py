@@ -12,7 +12,7 @@ from assay.protocol.types import Address, Digest, Round, Seat
 from tests.harness.rounds.samples import node_ref, terms_of, work_of, work_ref
 from tests.harness.rounds.world import RoundWorld
 
-TERMS = terms_of(seats=5, challenge=9_000, rescue=2_000)
+TERMS = terms_of(seats=5, challenge=9_000, rescue=2_000, longest_dispute=4_000)
 
 
 class RoundPlayer:

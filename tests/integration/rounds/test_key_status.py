@@ -85,6 +85,7 @@ def test_the_lock_of_a_seat_that_was_left_ends_in_the_second_that_is_said(world:
     leave(world, who)
     world.commit_all(others)
     at = lock(world, who, "seat")["ends_at"]
+    assert "as it was held and never worked in" in lock(world, who, "seat")["waits_for"]
     assert at > world.now and at == lock(world, who, "seat fee")["ends_at"]
     world.at(at - 1)
     assert lock(world, who, "seat")["ends_at"] == at

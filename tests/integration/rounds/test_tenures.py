@@ -18,6 +18,17 @@ def absent_round(w: RoundWorld, present: list[Address]) -> None:
     w.play_round(present)
 
 
+def work_once(w: RoundWorld, who: Address, rest: list[Address]) -> None:
+    """A round to which all commit, and which the rest merge; the work of one is settled, so that nothing holds it."""
+    r = w.round
+    w.commit_all([who, *rest])
+    w.hold_all([who, *rest])
+    w.at(w.model.commitments.hold_until(r, 0) + 1)
+    assert w.abstain(who) == ""
+    w.merge(rest, ("root", r))
+    assert w.settle(r, w.seat(who)) == ""
+
+
 def evict(w: RoundWorld, who: Address, by: Address, round_: int) -> str:
     tenure = w.tenures[who]
     return w.do(
@@ -92,6 +103,7 @@ def test_two_absences_in_a_row_cost_the_seat_and_half_of_the_fee_burns(world: Ro
     assert w.vault.free_of(by) == before + FEE // 2
     assert w.vault.burned == burned + FEE - FEE // 2
     assert evict(w, gone, by, 1) == "TenureOver"
+    w.tick(TERMS.commit + TERMS.inclusion + TERMS.longest_dispute)  # it never worked
     assert w.release(gone) == ""
     assert w.vault.free_of(gone) == 1000 * ETHER - FEE
 
@@ -100,10 +112,11 @@ def test_who_took_its_lock_back_commits_to_nothing(world: RoundWorld) -> None:
     """Attack: stay away twice, evict oneself for half of the fee, take the lock back, and poison the next round."""
     w = world
     gone, *rest = w.begin(8)
+    work_once(w, gone, rest)
     absent_round(w, rest)
     absent_round(w, rest)
     past_commits(w)
-    assert w.round == 2 and evict(w, gone, gone, 1) == ""
+    assert w.round == 3 and evict(w, gone, gone, 2) == ""
     assert w.release(gone) == ""
     assert w.commit(gone) == "NotInTenure"
     assert not w.model.commitments.group_of(w.round, 0).committed
@@ -195,12 +208,13 @@ def test_leaving_after_an_absence_costs_the_fee(world: RoundWorld) -> None:
     """Else who stays away leaves before its eviction, and joins again for nothing."""
     w = world
     people = w.begin(8)
+    work_once(w, people[0], people[1:])
     assert leave(w, people[0]) == ""
     assert leave(w, people[1]) == ""
     assert w.release(people[2]) == "TenureLasts"
     assert w.release(people[0]) == "TenureLasts"  # its last round takes commitments
     w.commit_all(people[1:])
-    past_commits(w, 0)
+    past_commits(w, 1)
     burned = w.vault.burned
     assert w.release(people[0]) == ""
     assert w.vault.burned == burned + FEE
