@@ -27,6 +27,10 @@ class _OpenGate:
         """See Rights."""
         return True
 
+    def carries(self, seated: int, now: int) -> bool:
+        """See Rights."""
+        return True
+
     def is_stopped(self) -> bool:
         """See Rights."""
         return False

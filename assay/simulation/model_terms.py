@@ -90,6 +90,10 @@ class OpenGate:
         """Yes."""
         return True
 
+    def carries(self, seated: int, now: int) -> bool:
+        """Yes."""
+        return True
+
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Nothing has to be set aside."""
 

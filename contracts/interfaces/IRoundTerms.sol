@@ -81,6 +81,10 @@ interface IRoundGate {
     /// @param seated seats held in it
     function reserve(uint64 round, uint256 seated) external returns (bool);
 
+    /// @notice Could a round of so many seats be audited, in an epoch without another, and paid beside what is reserved? Before the launch
+    /// any can be, once the run has ended none.
+    function carries(uint256 seated) external view returns (bool);
+
     /// @notice The run was cancelled or wound down: what no open game holds is free, and nothing is paid any more.
     function isStopped() external view returns (bool);
 

@@ -24,6 +24,13 @@ interface ITenures {
     /// @param seats of the run
     error NoSeatFree(uint256 seats);
 
+    /// @notice The run could not audit, or not pay, a round with one seat more.
+    /// @dev No round opens while more seats are held than tickets answer for and the escrow pays: seats that nobody works in would shut
+    /// the gate on all others.
+    /// @custom:remedy Join once more tickets count, or more is funded.
+    /// @param seated seats that the next round would have
+    error NoRoomForSeat(uint256 seated);
+
     /// @notice The run opens no more rounds.
     /// @custom:remedy None: the run is over.
     error NoRoundsLeft();
@@ -115,7 +122,7 @@ interface ITenures {
     /// @param feeLost whether the fee burned: it stayed away in its last round, or in all of them
     event TenureReleased(uint32 indexed tenure, bool feeLost);
 
-    /// @notice Takes a free seat from the next T0 on; locks S and the fee.
+    /// @notice Takes a free seat from the next T0 on, if the run carries one more; locks S and the fee.
     function join() external returns (uint32 tenure);
 
     /// @notice Ends the caller's tenure with the round under way; to stay away in that round costs the fee. Who never committed

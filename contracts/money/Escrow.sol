@@ -224,7 +224,7 @@ contract Escrow is IEscrow {
         (uint24 epoch,) = _duties.newest();
         uint256 load = (epoch == _epoch ? _load : 0) + seated;
         // Attack: more duties than tickets can answer; what is beyond their capacity lowers the rate that S was priced with.
-        if (_capacity * (count / _shifts) * _firstAuditPpm < 2 * load * _auditPpm) return false;
+        if (!_canAudit(count, load)) return false;
         // Attack: seats that end round after round within seconds, until more pay is unsettled than B makes silence dearer than.
         if (round >= mostUnsettled && !_isDue(round - uint64(mostUnsettled))) return false;
         (uint256 forWork, uint256 wages) = _costs(seated);
@@ -279,6 +279,14 @@ contract Escrow is IEscrow {
     // ------------------------------------------------------------------------------------------------ views
 
     /// @inheritdoc IRoundGate
+    function carries(uint256 seated) external view returns (bool) {
+        if (phase != RunPhase.RUNNING) return phase == RunPhase.FUNDING;
+        if (!_canAudit(_tickets.countAt(uint48(block.timestamp)), seated)) return false;
+        (uint256 forWork, uint256 wages) = _costs(seated);
+        return balance() >= reservedTotal + forWork + wages;
+    }
+
+    /// @inheritdoc IRoundGate
     function isStopped() external view returns (bool) {
         return stoppedAt != 0;
     }
@@ -313,6 +321,11 @@ contract Escrow is IEscrow {
         uint256 ppm = address(_governor) == address(0) ? PPM : _governor.pricePpm();
         forWork = seated * (Math.ceilDiv(_workPay * ppm, PPM) + _seatMergePay) + _committeePay;
         wages = Math.ceilDiv(2 * seated * _auditPpm * _wage, _firstAuditPpm);
+    }
+
+    /// @dev Do the tickets of a shift answer for twice the duties expected of so many commitments?
+    function _canAudit(uint256 count, uint256 load) private view returns (bool) {
+        return _capacity * (count / _shifts) * _firstAuditPpm >= 2 * load * _auditPpm;
     }
 
     /// @dev When the run moved last. While rounds may open both generations and epochs have to.

@@ -69,6 +69,9 @@ contract Tenures is ITenures {
             if (_fresh == seats) revert NoSeatFree(seats);
             seat = _fresh++;
         }
+        uint256 seated = uint256(_seated.latest()) + 1;
+        // Attack: seats that nobody works in, held until no round can open any more, so that the run is wound down.
+        if (!_gate.carries(seated)) revert NoRoomForSeat(seated);
         tenure = ++tenures;
         Tenure storage t = _tenures[tenure];
         uint64 from = _commitments.opened();

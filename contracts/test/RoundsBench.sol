@@ -27,6 +27,10 @@ contract RoundsBench {
         return isOpen;
     }
 
+    function carries(uint256) external pure returns (bool) {
+        return true;
+    }
+
     function isStopped() external pure returns (bool) {
         return false;
     }

@@ -15,6 +15,7 @@ from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents import keeping, patience
 from assay_ledger.agents.keeper import costs_no_fee
+from assay_ledger.agents.money_keeper import carries_another
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds import nodes
@@ -155,7 +156,8 @@ def _seat(view: RunView, own: OwnRounds) -> Iterator[Choice]:
     if tenure is None:
         # Who was convicted has a machine to mend first.
         failed = any(t.convicted_at for _, t in view.tenures_of(view.me))
-        if view.free_seats and not (own.leaving or view.is_over or view.state.money.is_ended or failed):
+        stays_out = own.leaving or view.is_over or view.state.money.is_ended or failed
+        if view.free_seats and not stays_out and carries_another(view):
             yield TakeSeat()
     elif view.state.money.is_ended or _may_go(view, own, tenure[1]):
         yield LeaveTenure(tenure[0])

@@ -65,6 +65,9 @@ class Rights(Protocol):
     def may_open(self, seated: int, now: int) -> bool:
         """Enough escrow, and enough tickets on call."""
 
+    def carries(self, seated: int, now: int) -> bool:
+        """A round of so many seats could be audited, in an epoch without another, and paid beside what is reserved."""
+
     def is_stopped(self) -> bool:
         """The run was cancelled or wound down: what no open game holds is free."""
 

@@ -202,18 +202,23 @@ class Escrow:
 
     def may_open(self, seated: int, now: int) -> bool:
         """Whether a round can be audited and paid."""
-        e = self.charter.economics
         if self.governor is not None and self.governor.is_paused(now):
             return False
         count = self.tickets.count_at(now, now)
         if self.phase is not RunPhase.RUNNING or count < self.charter.launch.tickets:
             return False
-        answered = e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm)
-        if answered < 2 * self._load_with(seated) * e.audit_ppm:
+        if not self._can_audit(count, self._load_with(seated)):
             return False
         if not self._may_be_unsettled(now):
             return False
         return self.balance >= self.reserved_total + self.cost_of(seated)
+
+    def carries(self, seated: int, now: int) -> bool:
+        """See Rights: any seats before the launch, none once the run has ended."""
+        if self.phase is not RunPhase.RUNNING:
+            return self.phase is RunPhase.FUNDING
+        is_paid = self.balance >= self.reserved_total + self.cost_of(seated)
+        return is_paid and self._can_audit(self.tickets.count_at(now, now), seated)
 
     def reserve(self, round_: Round, seated: int, now: int) -> None:
         """Set aside what a round that may open can cost."""
@@ -277,6 +282,11 @@ class Escrow:
         return sum(held.total for held in self.reserved.values())
 
     # --- inside
+
+    def _can_audit(self, count: int, load: int) -> bool:
+        """Whether the tickets of a shift answer for twice the duties expected of so many commitments."""
+        e = self.charter.economics
+        return e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm) >= 2 * load * e.audit_ppm
 
     def _may_be_unsettled(self, now: int) -> bool:
         """Whether the next round leaves no more pay unsettled than B makes an auditor's silence dearer than."""

@@ -22,12 +22,16 @@ class Tenures:
     # --- holders
 
     def join(self, who: Address, now: int) -> int:
-        """A seat from the next T0 on. Raises NoRoundsLeft, NoSeatFree, InsufficientFree."""
+        """A seat from the next T0 on. Raises NoRoundsLeft, NoSeatFree, NoRoomForSeat, InsufficientFree."""
         terms = self.books.terms
         if self.books.commitments.is_over(now):
             raise refuse("NoRoundsLeft")
         if not self.free and self.fresh == terms.seats:
             raise refuse("NoSeatFree", seats=terms.seats)
+        seated = self.seated_at(self._next) + 1
+        # Attack: seats that nobody works in, held until no round can open any more, so that the run is wound down.
+        if not self.books.rights.carries(seated, now):
+            raise refuse("NoRoomForSeat", seated=seated)
         price = terms.seat_lock + terms.seat_fee
         if self.books.vault.free_of(who) < price:
             raise refuse("InsufficientFree", owner=who, wanted=price)

@@ -77,7 +77,15 @@ def may_open(view: RunView) -> bool:
     load = seated + sum(r.seated for r in view.books.commitments.rounds if r.t0 >= begun)
     if money.phase is not RunPhase.RUNNING or not has_auditors(view, load):
         return False
-    return money.balance >= money.reserved_total + cost_of(view.charter, seated, view.books.price_ppm)
+    return _is_paid(view, seated)
+
+
+def carries_another(view: RunView) -> bool:
+    """Whether the run has room for one seat more (`carries` in Escrow.sol)."""
+    phase, seated = view.state.money.phase, seated_next(view) + 1
+    if phase is not RunPhase.RUNNING:
+        return phase is RunPhase.FUNDING
+    return _is_paid(view, seated) and _can_audit(view, seated)
 
 
 def winds_down_at(view: RunView) -> int:
@@ -105,9 +113,23 @@ def seated_next(view: RunView) -> int:
 
 def has_auditors(view: RunView, load: int) -> bool:
     """Whether the tickets that count answer for twice the duties expected of so many commitments in one epoch."""
-    e, count = view.charter.economics, view.books.registry.count_at(view.now, view.now)
-    is_enough = e.capacity * (count // e.shifts) * (PPM - e.reaudit_ppm) >= 2 * load * e.audit_ppm
-    return is_enough and count >= view.charter.launch.tickets
+    return _can_audit(view, load) and _counting(view) >= view.charter.launch.tickets
+
+
+def _can_audit(view: RunView, load: int) -> bool:
+    e = view.charter.economics
+    return e.capacity * (_counting(view) // e.shifts) * (PPM - e.reaudit_ppm) >= 2 * load * e.audit_ppm
+
+
+def _counting(view: RunView) -> int:
+    """Tickets that count now."""
+    return view.books.registry.count_at(view.now, view.now)
+
+
+def _is_paid(view: RunView, seated: int) -> bool:
+    """Whether the escrow holds what a round of so many seats sets aside, beside what others have."""
+    money = view.state.money
+    return money.balance >= money.reserved_total + cost_of(view.charter, seated, view.books.price_ppm)
 
 
 def _launch(view: RunView) -> Iterator[Task]:

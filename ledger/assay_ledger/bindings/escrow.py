@@ -110,6 +110,10 @@ class EscrowContract(Contract):
         """
         return self._call("cancel()")
 
+    def carries(self, seated: int) -> Query[bool]:
+        """Could a round of so many seats be audited, in an epoch without another, and paid beside what is reserved?"""
+        return self._query("carries(uint256)", "(bool)", lambda v: v[0], seated)
+
     def charter(self) -> Query[Address]:
         """`charter`."""
         return self._query("charter()", "(address)", lambda v: address(v[0]))

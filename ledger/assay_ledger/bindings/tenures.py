@@ -125,7 +125,7 @@ class TenuresContract(Contract):
         return self._query("isConvicted(uint32)", "(bool)", lambda v: v[0], tenure)
 
     def join(self) -> Call:
-        """Takes a free seat from the next T0 on; locks S and the fee."""
+        """Takes a free seat from the next T0 on, if the run carries one more; locks S and the fee."""
         return self._call("join()")
 
     def leave(self, tenure: int) -> Call:

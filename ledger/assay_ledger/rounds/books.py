@@ -91,6 +91,9 @@ class _ChainDecides:
     def may_open(self, seated: int, now: int) -> bool:
         raise InvariantError("Books that follow the chain open no rounds.", code="NotDecidedHere")
 
+    def carries(self, seated: int, now: int) -> bool:
+        raise InvariantError("Books that follow the chain let nobody join.", code="NotDecidedHere")
+
     def is_stopped(self) -> bool:
         # Releases are told by events; nobody asks these books for one.
         return False

@@ -46,6 +46,9 @@ class Neighbours:
     def may_open(self, seated: int, now: int) -> bool:
         return self.is_open
 
+    def carries(self, seated: int, now: int) -> bool:
+        return True
+
     def is_stopped(self) -> bool:
         return False
 
