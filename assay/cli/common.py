@@ -294,8 +294,9 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout."""
-    typer.echo(json.dumps(document, default=_jsonable, ensure_ascii=False))
+    """One JSON document on stdout, in ASCII where stdout takes anything but UTF-8."""
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    typer.echo(json.dumps(document, default=_jsonable, ensure_ascii=not is_utf8))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -121,4 +122,7 @@ def main() -> None:
     # Before torch is loaded: threads that spin while they wait cost actors who share a machine ten times the time.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     _end_at_once()
+    # Nothing ends because a terminal lacks a sign; Python sees to that on stderr alone.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run_to_its_end(lambda: command_tree()(prog_name="assay", standalone_mode=False)))

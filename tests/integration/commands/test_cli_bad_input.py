@@ -239,3 +239,12 @@ def test_a_node_whose_url_holds_a_key_is_named_without_it(
         done = _end(waiting[(url, *words)])
         _check(done, 4, "NodeUnreachable")
         assert KEY not in done.stdout + done.stderr and "127.0.0.1:1" in done.stderr
+
+
+def test_a_terminal_that_lacks_a_sign_ends_no_command(tmp_path: Path) -> None:
+    """Bad luck: the locale of an older system, and a name, a reason or an ellipsis that its letters do not hold."""
+    settings = {"ASSAY_STORE": "д…", "PYTHONIOENCODING": "latin-1"}
+    lines, document = (_begin(tmp_path, "config", "show", *more, **settings) for more in ((), ("--json",)))
+    shown, said = _end(lines), _end(document)
+    assert (shown.returncode, said.returncode) == (0, 0)
+    assert "\\u0434\\u2026" in shown.stdout and "д…" in str(json.loads(said.stdout))
