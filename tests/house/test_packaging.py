@@ -181,7 +181,7 @@ def test_the_sdist_holds_what_git_tracks_and_the_contracts(clone: Path, built: B
 def test_no_package_and_no_image_takes_along_what_the_guides_have_people_write(tmp_path: Path) -> None:
     """Bad luck: somebody builds in the clone in which an actor runs, and publishes its password beside its key."""
     private = ["password", "keys/sponsor/evm.json", "solver-1/settings.toml", "verifier-1/journal.jsonl", "sol.backup"]
-    private += ["node/chain/state.json", "demo/keys/password", "deploy/secrets/solver-1"]
+    private += ["node/chain/state.json", "demo/keys/password", "deploy/secrets/solver-1", "kept/vouchers.sqlite"]
     for name in [*private, "deploy/compose.yaml", "verifier/assay_verifier/agent.py"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
