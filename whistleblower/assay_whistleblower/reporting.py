@@ -93,7 +93,7 @@ class FinedRecords(AuditRecords, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class ShownMiss:
     """A duty that a ticket did not answer at a call of epoch `number`."""
 
     ticket: TicketId
@@ -109,15 +109,15 @@ class MissesDrawn:
     """
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[object, tuple[Missed, ...]]] = {}
+        self._found: dict[int, tuple[object, tuple[ShownMiss, ...]]] = {}
 
-    def shown_at(self, via: int, records: FinedRecords, book: DutyBook, closed: Sequence[int]) -> tuple[Missed, ...]:
+    def shown_at(self, via: int, records: FinedRecords, book: DutyBook, closed: Sequence[int]) -> tuple[ShownMiss, ...]:
         """What the secrets of an epoch show; drawn again where one more of them was shown meanwhile."""
         answers = [(ticket, records.answer_of(via, ticket)) for ticket in records.called(via)]
         known, found = self._found.get(via, (None, ()))
         if known != answers:
             found = tuple(
-                Missed(ticket, number, one)
+                ShownMiss(ticket, number, one)
                 for ticket, _ in answers
                 for number in book.calls_shown_by(via, ticket)
                 if number in closed

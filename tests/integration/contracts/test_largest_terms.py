@@ -23,7 +23,7 @@ from tests.harness.rounds.samples import START
 SPONSOR, STRANGER = 0, 3
 
 
-PRICE = MAX_AMOUNT // 10_000
+PRICE = MAX_AMOUNT // 12_000
 """W: the least lock and the least stake are multiples of it."""
 
 
