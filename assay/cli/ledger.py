@@ -64,10 +64,10 @@ def stake(
     from assay.sponsor.launching import deposit
 
     the_run = open_round_run(settings)
-    check_before_staking(the_run)
-    money, wei = the_run.currency, the_run.currency.parse(amount)
     check_run_code(the_run, settings)
     check_sponsor(the_run, settings)
+    check_before_staking(the_run)
+    money, wei = the_run.currency, the_run.currency.parse(amount)
     keys = unlock_key(settings)
     held = the_run.chain.ask(the_run.token.balance_of(keys.address))
     if held < wei:

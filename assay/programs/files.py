@@ -24,6 +24,7 @@ from assay.programs.capture import CapturedRecipe
 from assay.protocol.errors import ConfigError, UsageError, shown
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
+from assay_ledger.json_input import DEFAULT_DEPTH, is_deeper
 from assay_ledger.store.objects import MAX_PROGRAM_BYTES
 
 MAX_REPORT: Final = 1 << 28
@@ -92,8 +93,10 @@ def read_report(file: Path, program: Program) -> dict[str, Any] | None:
         path = report_path(file)
         if path.stat().st_size > MAX_REPORT:
             return None
-        document = _unarmed(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError):
+        data = path.read_bytes()
+        # A parser recurses over what is nested, and where some library allows that, to the end of its stack.
+        document: Any = {} if is_deeper(data, DEFAULT_DEPTH) else _unarmed(json.loads(data.decode("utf-8")))
+    except (OSError, ValueError):
         return None
     is_ours = isinstance(document, dict) and document.get("program") == "0x" + program.root.hex()
     return document if is_ours and _has_shape(document, program) else None
