@@ -266,5 +266,5 @@ def test_the_table_of_locks_and_stakes_is_the_formulas() -> None:
     # As published (docs/economics.md).
     assert (rates[0.1, 0.2]["lock"], rates[0.1, 0.2]["stake"]) == (
         pytest.approx(49.2, abs=0.05),
-        pytest.approx(98.6, abs=0.05),
+        pytest.approx(174.9, abs=0.05),
     )

@@ -12,7 +12,7 @@ from assay.protocol.errors import RejectedError
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind
 from assay.protocol.rounds.ticket_types import TicketTerms
-from assay.protocol.types import Address, Digest
+from assay.protocol.types import Address, Digest, Wei
 from assay_whistleblower.reporting import (
     MOST_TURNS,
     STAGGER_S,
@@ -86,7 +86,7 @@ def unreported(stage: DutyStage) -> list[object]:
 def test_everything_owed_is_reported_and_every_report_accepted(seed: int, shifts: int) -> None:
     chance, seen = random.Random(seed), Counter[str]()
     terms = replace(TERMS, audit_ppm=1_500_000, reaudit_ppm=1_000_000, capacity=2)
-    stage = DutyStage(False, terms, TicketTerms(TICKETS.bond, TICKETS.seasoning, shifts), stake=3000 * ETHER)
+    stage = DutyStage(False, terms, TicketTerms(Wei(5 * TICKETS.bond), TICKETS.seasoning, shifts), stake=15_000 * ETHER)
     crew = [stage.register(who % 4) for who in range(6)]
     stage.pass_time(TICKETS.seasoning)
     misses = MissesDrawn()

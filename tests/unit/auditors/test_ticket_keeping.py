@@ -216,7 +216,7 @@ def test_who_leaves_fills_a_stake_up_only_while_calls_would_be_fined_otherwise()
     later = kept.stage.now + 1
     for seen, free, wanted in (
         (replace(short, can_answer=False), BOND, [top_up, retire]),
-        (replace(short, can_answer=False), BOND // 2, [retire]),
+        (replace(short, can_answer=False), BOND // 20, [retire]),
         (replace(short, can_answer=False, until=later), BOND, [top_up]),
         (replace(short, can_answer=False, until=kept.epochs[-1].start), BOND, []),
         (replace(short, can_answer=True), BOND, [retire]),
