@@ -1,4 +1,4 @@
-"""Whether a run's terms fit the chain on which it stands: what contracts cannot know, and whoever stakes must.
+"""Whether a run's terms are safe: what its contracts do not hold them to, and whoever stakes must know.
 
 The run's contracts hold each term in its range. What the chain really delays and undoes, the charter only says.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class UnfitTerms(RejectedError):
-    """Terms that are safe on no chain like this one."""
+    """Terms by which an honest party can lose its stake."""
 
     remedy = "Put nothing into this run: its terms cannot change. `assay run can-join` says all that speaks against it."
 
@@ -30,7 +30,7 @@ def check_before_staking(run: Run) -> None:
     check_money(run)
     faults = unfit_terms(run)
     if faults:
-        raise UnfitTerms(f"The run's terms do not fit its chain: {'; '.join(faults)}.")
+        raise UnfitTerms(f"The run's terms are not safe for who stakes: {'; '.join(faults)}.")
 
 
 def unfit_terms(run: Run) -> list[str]:

@@ -93,20 +93,21 @@ class GovernanceMachine(RuleBasedStateMachine):
         self._said("execute", said)
         self._said(decision.verb.name, said)
 
-    @rule(decision=decisions, label=labels)
-    def carry(self, decision: Decision, label: str) -> None:
-        """Everybody is of one mind: chance alone would hardly ever execute anything."""
+    @rule(several=st.permutations(DECISIONS), label=labels)
+    def carry(self, several: list[Decision], label: str) -> None:
+        """Everybody is of one mind about all, one after the other: chance alone would hardly ever execute anything."""
         world = self.world
-        if world.propose(self.owners[0], decision, label):
-            return
-        world.tick(TERMS.voting_delay + 1)
-        for who in self.owners:
-            self._said("vote", world.vote(who, world.id_of(decision, label)))
-        world.tick(TERMS.voting_period)
-        if not world.queue(decision, label):
-            self._said("queue", "")
-            world.tick(TERMS.timelock)
-            self.execute(decision, label)
+        for decision in several:
+            if world.propose(self.owners[0], decision, label):
+                continue
+            world.tick(TERMS.voting_delay + 1)
+            for who in self.owners:
+                self._said("vote", world.vote(who, world.id_of(decision, label)))
+            world.tick(TERMS.voting_period)
+            if not world.queue(decision, label):
+                self._said("queue", "")
+                world.tick(TERMS.timelock)
+                self.execute(decision, label)
 
     @rule(a=people, decision=decisions, label=labels)
     def withdraw_proposal(self, a: int, decision: Decision, label: str) -> None:

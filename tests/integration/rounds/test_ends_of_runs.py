@@ -9,7 +9,14 @@ import pytest
 from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.types import Address, Seat
-from tests.harness.rounds.money_scenes import LAST_ROUND, audited, final_round, leave, settle, settle_findings
+from tests.harness.rounds.money_scenes import (
+    LAST_ROUND,
+    audited_after_misses,
+    final_round,
+    leave,
+    settle,
+    settle_findings,
+)
 from tests.harness.rounds.money_world import MoneyWorld
 
 
@@ -70,13 +77,7 @@ def test_one_wage_more_than_is_left_does_not_keep_a_run_from_its_end() -> None:
     wage, spare = world.charter.economics.wage, world.charter.economics.wage // 2
     people = world.start(escrow=cost_of(world.charter, 4) + spare)
     r = final_round(world, people)
-    while world.own_epoch(r) != world.epoch:
-        world.play_epoch()
-    world.seed()
-    for ticket in world.chains:
-        assert world.open_call(ticket, results=False) == ""
-    world.close_epoch()
-    own = audited(world, r, more=5)
+    own = audited_after_misses(world, r)
     for seat in range(4):
         assert world.settle_work(r, seat, own) == world.settle_opening(r + 1, ids.seat_party(Seat(seat))) == ""
     assert 0 < world.run.duties.last_epoch < world.epoch

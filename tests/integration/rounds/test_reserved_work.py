@@ -10,7 +10,7 @@ from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Seat
-from tests.harness.rounds.money_scenes import LAST_ROUND, audited, final_round
+from tests.harness.rounds.money_scenes import LAST_ROUND, audited_after_misses, final_round
 from tests.harness.rounds.money_world import MoneyWorld
 from tests.harness.rounds.samples import work_ref
 
@@ -32,13 +32,7 @@ def test_wages_beyond_a_rounds_reserve_take_nothing_of_its_works_pay(world: Mone
     for seat, game in enumerate(games):
         world.prepare_work(r, Seat(seat))
         assert world.open_verdict(game, puppet) == ""
-    while world.own_epoch(r) != world.epoch:
-        world.play_epoch()
-    world.seed()
-    for ticket in world.chains:
-        assert world.open_call(ticket, results=False) == ""
-    world.close_epoch()
-    own = audited(world, r, more=5)
+    own = audited_after_misses(world, r)
     for seat in range(4):
         assert world.settle_opening(r + 1, ids.seat_party(Seat(seat))) == ""
     # Each wage as soon as it may be, while no work can be settled.
