@@ -117,6 +117,7 @@ class FaultyShells(ActorShells):
                 self._send(name, signal.SIGINT)
                 code, _, said = self.ended(name)
                 assert code == ExitCode.INTERRUPTED, said
+                self._unheard(name)
                 self.start(name, "solver", "leave")
             case FaultKind.GONE:
                 self._kill(name)
