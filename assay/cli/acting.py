@@ -53,17 +53,17 @@ class StoreForeign(ConfigError):
     remedy = "Name the run's store (--store, ASSAY_STORE); a folder is looked for from where the command is typed."
 
 
-def load_solver(cheat: str) -> MakeAgent:
-    """A solver's class. Loading it takes seconds. Raises UsageError (UnknownCheat)."""
+def load_solver(cheat: str, *, again: bool = False) -> MakeAgent:
+    """A solver's class; see `assay_solver.seats`. Loading it takes seconds. Raises UsageError (UnknownCheat)."""
     from functools import partial
 
     if cheat != "none":
         from assay_solver.cheats import CheatingSolver, solver_cheat_named
 
-        return partial(CheatingSolver, cheat=solver_cheat_named(cheat))
+        return partial(CheatingSolver, cheat=solver_cheat_named(cheat), again=again)
     from assay_solver.agent import Solver
 
-    return Solver
+    return partial(Solver, again=again)
 
 
 def load_auditor(cheat: str, tickets: int, *, reports: bool) -> MakeAgent:
@@ -264,7 +264,10 @@ def make(
     def rest(view: RunView) -> None:
         live.on_look(view)
         standing(view)
+        if isinstance(made[0], Worker) and not made[0].leaving:
+            seatless(view, made[0].forgiven(view))
 
+    seatless = TellsNoSeat()
     made[0].on_rest = rest
     if isinstance(made[0], Worker):
         made[0].on_commit = TellsLosses(WorkLosses(made[0].archive))
@@ -311,6 +314,25 @@ class TellsStanding:
             self._said = codes
             for wait in standing:
                 self._say(f"the run stands still: {wait.text} {wait.remedy}")
+
+
+class TellsNoSeat:
+    """Says why a solver takes no seat in a run that goes on, once until the reason changes."""
+
+    def __init__(
+        self, say: Callable[[str], None] = lambda text: talk.print(text, markup=False, soft_wrap=True)
+    ) -> None:
+        self._said = ""
+        self._say = say
+
+    def __call__(self, view: RunView, forgiven: int) -> None:
+        from assay_solver.seats import why_no_seat
+
+        goes_on = not (view.is_over or view.state.money.is_ended)
+        why = why_no_seat(view, forgiven) if goes_on and view.tenure is None else ""
+        if why and why != self._said:
+            self._say(f"takes no seat: {why}")
+        self._said = why
 
 
 def _what(seats: int, tickets: int) -> str:

@@ -84,6 +84,9 @@ def start_solver(
     settings: Settings,
     deposit: DepositOption = None,
     standby: StandbyOption = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Take a seat although this key was evicted from its last one without work.")
+    ] = False,
     cheat: Annotated[
         str, typer.Option(help="Cheat in this way and lose the lock.", rich_help_panel=DEMO_PANEL)
     ] = "none",
@@ -94,7 +97,7 @@ def start_solver(
     from assay.cli import acting
 
     bring = partial(acting.bring, amount=deposit, seats=1)
-    _serve(settings, "solver", lambda: acting.load_solver(cheat), bring, standby=standby, as_json=as_json)
+    _serve(settings, "solver", lambda: acting.load_solver(cheat, again=again), bring, standby=standby, as_json=as_json)
 
 
 @verifier.command("start", epilog=EXAMPLE.format(role="verifier"))

@@ -136,7 +136,7 @@ def what_it_locks(run: Run, role: str, tickets: int) -> int:
 
 def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: int) -> list[str]:
     """Why an address cannot take a role now that locks `needed` wei; empty when it can."""
-    from assay_ledger.agents.money_keeper import carries_another
+    from assay_solver.seats import barred, full
 
     reasons, phase = [], view.state.money.phase
     if phase.has_ended:
@@ -146,10 +146,8 @@ def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: in
     if role == "solver":
         if any(held.until == NEVER for _, held in view.tenures_of(who)):
             reasons.append("it has a seat already")
-        elif not view.free_seats:
-            reasons.append(f"all {run.charter.training.seats} seats are taken")
-        elif phase is RunPhase.RUNNING and not carries_another(view):
-            reasons.append("its tickets answer for, and its escrow pays, no seat more than are held")
+        elif not phase.has_ended:
+            reasons += [why for why in (barred(view, who), full(view)) if why]
     free = run.chain.ask(run.vault.free(who))
     if free < needed:
         missing = run.currency.show(needed - free)

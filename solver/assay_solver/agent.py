@@ -54,6 +54,7 @@ class Solver(Worker):
             pace=self._pace,
             lead=min(view.rules.inclusion, view.rules.hold // 2),
             leaving=self.leaving,
+            forgiven=self.forgiven(view),
             units={key: run.units for key, run in self._runs.items()},
             finished=self.recorder.finished,
             merges=self.recorder.merges,

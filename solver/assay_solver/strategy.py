@@ -15,7 +15,6 @@ from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents import keeping, patience
 from assay_ledger.agents.keeper import costs_no_fee
-from assay_ledger.agents.money_keeper import carries_another
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds import nodes
@@ -36,6 +35,7 @@ from assay_solver.memory import FinishedWork, MergeKey
 from assay_solver.merging import Abstain, ComputeMerge, FetchUpdate, MergeKnown, MergeSeen, merging
 from assay_solver.merging import times as merge_times
 from assay_solver.pace import JITTER, OwnPace, Pacing, RoundWindow, pacing
+from assay_solver.seats import why_no_seat
 
 RECENT = 2
 """Rounds that are looked at: the one under way, and the one before, whose openings and commitment may still be due."""
@@ -49,6 +49,8 @@ class OwnRounds:
     lead: int
     """How long before a window ends its last word goes out, in seconds."""
     leaving: bool = False
+    forgiven: int = 0
+    """See `seats.why_no_seat`."""
     units: Mapping[tuple[Round, Seat, Digest], int] = field(default_factory=dict)
     finished: Mapping[tuple[Round, Digest], FinishedWork] = field(default_factory=dict)
     merges: Mapping[MergeKey, BaseLists] = field(default_factory=dict)
@@ -154,10 +156,8 @@ def _seat(view: RunView, own: OwnRounds) -> Iterator[Choice]:
     """A seat while there is one, until it leaves or no round opens any more."""
     tenure = view.tenure
     if tenure is None:
-        # Who was convicted has a machine to mend first.
-        failed = any(t.convicted_at for _, t in view.tenures_of(view.me))
-        stays_out = own.leaving or view.is_over or view.state.money.is_ended or failed
-        if view.free_seats and not stays_out and carries_another(view):
+        stays_out = own.leaving or view.is_over or view.state.money.is_ended
+        if not stays_out and not why_no_seat(view, own.forgiven):
             yield TakeSeat()
     elif view.state.money.is_ended or _may_go(view, own, tenure[1]):
         yield LeaveTenure(tenure[0])

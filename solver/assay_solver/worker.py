@@ -59,12 +59,14 @@ class Worker(Agent):
         compute: Compute | None = None,
         inclusion: float = 12.0,
         room: int = ROOM,
+        again: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(run, keys, store, data_dir, compute or TorchCompute(), **options)
         self.recorder = SolverRecorder(self.journal)
         self._pace = OwnPace(inclusion)
         self._room = room
+        self._forgiven = None if again else 0
         self._served: set[int] = set()
         self._folder = data_dir / "rounds"
         self._runs: dict[tuple[Round, Seat, Digest], LongRun] = {}
@@ -89,6 +91,13 @@ class Worker(Agent):
         return view.books.tenures.existing(work.tenure).holder == view.me
 
     # --- seats
+
+    def forgiven(self, view: RunView) -> int:
+        """Its newest tenure of those that keep it from no further seat: where it takes one `again`, what it had when it
+        began."""
+        if self._forgiven is None:
+            self._forgiven = max((number for number, _ in view.tenures_of(view.me)), default=0)
+        return self._forgiven
 
     def do_take_seat(self, action: TakeSeat, view: RunView) -> None:
         """Takes a seat, once what the run trains is at hand: who cannot work must not lock anything."""

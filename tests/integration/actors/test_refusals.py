@@ -99,3 +99,14 @@ def test_an_actor_that_rests_says_once_why_the_run_stands_still(stage: SharedCha
     while made.sweep():
         pass
     assert len(said) == 3 and said[2] == said[0]
+
+
+def test_who_is_told_to_take_a_seat_again_forgets_what_it_had_when_it_began(stage: SharedChain, tmp_path: Path) -> None:
+    made = new_whole_run(stage, tmp_path)
+    ada, bob = made.solver("ada", again=True), made.solver("bob")
+    assert ada.step() and bob.step()
+    assert [one.own(one.see()).forgiven for one in (ada, bob)] == [0, 0]
+    first, _ = ada.see().tenure or (0, None)
+    for name, forgiven in (("ada", first), ("bob", 0)):
+        again = made.restart(name)
+        assert isinstance(again, Solver) and first and again.own(again.see()).forgiven == forgiven
