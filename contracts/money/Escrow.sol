@@ -328,10 +328,16 @@ contract Escrow is IEscrow {
         return _capacity * (count / _shifts) * _firstAuditPpm >= 2 * load * _auditPpm;
     }
 
-    /// @dev When the run moved last. While rounds may open both generations and epochs have to.
+    /// @dev When the run moved last. While rounds may open both generations and epochs have to, and a round that opened after both has
+    /// once more as long.
     function _movedAt() private view returns (uint256) {
         (, uint48 closedAt) = _duties.newest();
-        if (phase == RunPhase.RUNNING && !_areRoundsOver()) return Math.min(_generations.finalAt(), closedAt);
+        if (phase == RunPhase.RUNNING && !_areRoundsOver()) {
+            uint256 moved = Math.max(Math.min(_generations.finalAt(), closedAt), _launchedAt);
+            // Attack: pay for a round in the last hour before a run may be wound down, and have its work for nothing.
+            uint256 opened = _commitments.roundOf(_commitments.opened() - 1).t0;
+            return Math.max(moved, Math.min(opened, moved + _stall));
+        }
         // Attack: void the last rounds' pay since no generation is left to become final, while their disputes go on.
         uint24 last = _duties.lastEpoch();
         uint256 undrawnSince = last == 0 ? 0 : _duties.overSince(last + 1);

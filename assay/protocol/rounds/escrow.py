@@ -301,11 +301,14 @@ class Escrow:
         return 0 < self.audits.last_epoch < self.audits.newest()[0]
 
     def _moved_at(self, now: int) -> int:
-        """When the run moved last. While rounds may open both generations and epochs have to."""
+        """When the run moved last. While rounds may open both generations and epochs have to, and a round that opened
+        after both has once more as long."""
         assert self.rounds is not None
         _, closed_at = self.audits.newest()
         if self.phase is RunPhase.RUNNING and not (self.rounds.is_over(now) and self.rounds.is_decided()):
-            return min(self.rounds.final_at(), closed_at)
+            moved = max(min(self.rounds.final_at(), closed_at), self.launched_at)
+            # Attack: pay for a round in the last hour before a run may be wound down, and have its work for nothing.
+            return max(moved, min(self.rounds.opened_at(), moved + self.charter.timing.stall))
         # Attack: void the last rounds' pay since no generation is left to become final, while their disputes go on.
         last = self.audits.last_epoch
         undrawn_since = self.audits.over_since(last + 1) if last else 0

@@ -24,6 +24,9 @@ class LaunchedRounds(Protocol):
     def opened(self) -> int:
         """Rounds that have opened."""
 
+    def opened_at(self) -> int:
+        """Chain time at which the last of them opened."""
+
     def commit_until(self, round_: Round) -> int:
         """The last second of a round's commitments."""
 

@@ -93,6 +93,9 @@ class _Launched:
     def opened(self) -> int:
         return len(self._rounds.commitments.rounds)
 
+    def opened_at(self) -> int:
+        return self._rounds.commitments.rounds[-1].t0
+
     def commit_until(self, round_: Round) -> int:
         return commit_until(self._rounds.terms, self._rounds.commitments.round_of(round_))
 

@@ -253,7 +253,8 @@ def _moved_at(view: RunView) -> int:
     is_decided = view.status(last) is not GenerationStatus.OPEN and view.status(view.newest) is GenerationStatus.FINAL
     if money.phase is RunPhase.RUNNING and not (view.is_over and is_decided):
         final_at = max((at for node, at in view.state.final_at.items() if node and not is_group(node)), default=0)
-        return max(min(final_at, closed_at), money.launched_at)
+        moved = max(min(final_at, closed_at), money.launched_at)
+        return max(moved, min(view.books.commitments.rounds[-1].t0, moved + view.charter.timing.stall))
     undrawn_since = duties.over_since(duties.last_epoch + 1) if duties.last_epoch else 0
     moved = min(closed_at, undrawn_since + view.charter.timing.longest_dispute) if undrawn_since else closed_at
     return max(moved, money.launched_at)

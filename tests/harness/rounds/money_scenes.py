@@ -68,6 +68,16 @@ def audited_after_misses(world: MoneyWorld, round_: Round) -> int:
     return audited(world, round_, more=5)
 
 
+def slow_epoch(world: MoneyWorld, closes: int) -> None:
+    """An epoch that somebody closes at a time."""
+    world.seed()
+    for ticket in world.chains:
+        if world.run.duties._is_called(ticket, world.run.duties.epochs[-1], world.now):  # type: ignore[arg-type]
+            assert world.open_call(ticket) == ""
+    world.at(max(world.now, closes))
+    world.close_epoch()
+
+
 def settle(world: MoneyWorld, round_: Round, people: list[Address]) -> None:
     """Work, openings and the reserve of a round, once all that belongs to it is over."""
     own = audited(world, round_, more=5)

@@ -16,6 +16,7 @@ from tests.harness.rounds.money_scenes import (
     leave,
     settle,
     settle_findings,
+    slow_epoch,
 )
 from tests.harness.rounds.money_world import MoneyWorld
 
@@ -36,16 +37,6 @@ def finished(world: MoneyWorld) -> list[Address]:
     settle_findings(world)
     assert world.finish() == ""
     return people
-
-
-def slow_epoch(world: MoneyWorld, closes: int) -> None:
-    """An epoch that somebody closes at a time."""
-    world.seed()
-    for ticket in world.chains:
-        if world.run.duties._is_called(ticket, world.run.duties.epochs[-1], world.now):  # type: ignore[arg-type]
-            assert world.open_call(ticket) == ""
-    world.at(max(world.now, closes))
-    world.close_epoch()
 
 
 def test_a_run_does_not_end_before_every_wage_of_its_last_duties_is_paid(world: MoneyWorld) -> None:
