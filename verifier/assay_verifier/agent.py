@@ -59,6 +59,7 @@ from assay_verifier.ticket_keeping import (
     TicketPlan,
     TopUpTicket,
     secret_of,
+    secrets_owed,
     ticket_actions,
 )
 from assay_verifier.view_records import ViewRecords
@@ -132,9 +133,8 @@ class ReplayingAgent(Agent):
         epoch = view.epochs[-1]
         # What a call owes changes with its epoch alone, and with a reorganization of what it is drawn over; who may
         # answer it, with each fine and each amount put back.
-        drawn_over = tuple(
-            made.digest for home in range(max(0, newest - 1), newest + 1) for made in view.works_of(home)
-        )
+        homes = range(max(0, newest - 1), newest + 1)
+        drawn_over = tuple(made.digest for home in homes for made in view.works_of(home))
         able = tuple((h.id, h.can_answer, h.is_convicted) for h in held)
         at = (newest, epoch.seed, epoch.deadline, able, drawn_over, tuple(self._answered(view)))
         if at != self._called_at:
@@ -148,10 +148,15 @@ class ReplayingAgent(Agent):
     def candidates(self, view: RunView) -> Iterator[Choice]:
         """See ActorLoop."""
         yield from self.play(view)
-        yield from auditing(self.calls, self.findings, self._progressed(view), view.now, self.inclusion)
-        bond, stopped = self.target.facts.tickets.bond, view.state.money.is_stopped
+        held, stopped = self.records.held_tickets(), view.state.money.is_stopped
+        audits = list(auditing(self.calls, self.findings, self._progressed(view), view.now, self.inclusion))
+        yield from (action for action in audits if isinstance(action, OpenCall))
+        # Bad luck: away for a call, and back with replays as long as the epoch: a hidden secret costs the stake.
+        yield from () if stopped else secrets_owed(held, self.records)
+        yield from (action for action in audits if not isinstance(action, OpenCall))
+        bond = self.target.facts.tickets.bond
         plan = TicketPlan(self.tickets_wanted, self._is_leaving(view), self._free, bond, stopped)
-        yield from ticket_actions(plan, self.records.held_tickets(), self.chains, self.records, view.now)
+        yield from ticket_actions(plan, held, self.chains, self.records, view.now)
         yield from self.keep(view)
         yield from self._bases(view)
 
@@ -298,10 +303,8 @@ class ReplayingAgent(Agent):
     def do_open(self, action: OpenCall, view: RunView) -> None:
         """Shows a call's secret with its results."""
         call = next(c for c in self.calls if (c.ticket, c.epoch) == (action.ticket, action.epoch))
-        results = [
-            result_of(own, self.findings) for own in ready(call, self.findings) if own.drawn.rank in action.ranks
-        ]
-        secret = self.secret(action.ticket, action.epoch)
+        opened = (own for own in ready(call, self.findings) if own.drawn.rank in action.ranks)
+        results, secret = [result_of(own, self.findings) for own in opened], self.secret(action.ticket, action.epoch)
         self.send(self.target.duties.open(action.ticket, call.seed, secret, results))
 
     def do_show(self, action: ShowSecret, view: RunView) -> None:

@@ -140,9 +140,7 @@ def ticket_actions(
         free_tickets = (h for h in tickets if not (h.is_convicted or h.is_owed or h.obligations))
         yield from (ReclaimTicket(held.id) for held in free_tickets)
         return
-    for held in tickets:
-        if not held.is_convicted:
-            yield from _owed(held, records, now)
+    yield from secrets_owed(tickets, records)
     free = plan.free
     for held in tickets:
         is_used = not plan.is_leaving or _is_called_in_vain(held, records)
@@ -178,8 +176,14 @@ def owed_calls(held: HeldTicket, records: TicketRecords, before: int) -> list[in
     ]
 
 
-def _owed(held: HeldTicket, records: TicketRecords, now: int) -> Iterator[ShowSecret]:
+def secrets_owed(tickets: Sequence[HeldTicket], records: TicketRecords) -> Iterator[ShowSecret]:
     """Show what was not opened in time: whoever has not when a later epoch with fines closes too loses everything."""
+    for held in tickets:
+        if not held.is_convicted:
+            yield from _owed(held, records)
+
+
+def _owed(held: HeldTicket, records: TicketRecords) -> Iterator[ShowSecret]:
     missed = owed_calls(held, records, len(records.epochs) - 1)
     if not missed:
         return

@@ -13,7 +13,9 @@ from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Seat, Wei
 from assay_ledger.bindings.tickets import TicketFined, TicketToppedUp
 from assay_ledger.rounds.view import RunView
+from assay_verifier.answering import ReplayUnit
 from assay_verifier.cheats import AuditCheat
+from assay_verifier.ticket_keeping import ShowSecret
 from assay_whistleblower.agent import AuditorAgent
 from tests.harness.actors.world import SharedChain, small_work
 from tests.harness.auditors.audited_run import CHANGED, ROUNDS, SEATS, AuditedRun, new_audited_run
@@ -77,6 +79,21 @@ def test_honest_auditors_answer_every_call_and_lose_nothing(stage: SharedChain, 
     assert {DutyKind.WORK, DutyKind.REAUDIT} <= kinds and not view.state.accusations and not view.games
     assert {name: made.wealth(name) for name in HONEST} == before
     assert all(not view.books.registry.missing[number] for number in view.books.registry.tickets)
+
+
+def test_who_comes_back_shows_what_it_missed_before_it_replays(stage: SharedChain, tmp_path: Path) -> None:
+    """Bad luck: a secret that is hidden when a second epoch closes costs the stake, and replays may last as long."""
+    made = audited(stage, tmp_path, honest=("vera", "viktor", "viola"))
+    away, found = made.players.pop("vera").agent, list[type]()
+
+    def is_back(_: RunView) -> bool:
+        away.refresh(view := away.see())
+        found[:] = [type(action) for action in away.candidates(view)]
+        return ShowSecret in found and ReplayUnit in found
+
+    made.play_round()
+    made.settle(is_back)
+    assert found.index(ShowSecret) < found.index(ReplayUnit)
 
 
 @pytest.mark.parametrize("what", [ClaimKind.UPDATE, ClaimKind.INTERVAL])
