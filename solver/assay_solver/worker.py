@@ -81,7 +81,7 @@ class Worker(Agent):
         newest = view.round or 0
         needed = [*(work.round for work in self._unsettled(view)), *strategy.unworked(view)]
         oldest = min([*needed, max(newest - UNSETTLED_KEPT + 1, 0)])
-        self.local_cache.turn(newest, max(oldest - 1, 0))
+        self.local_cache.turn(newest, self.before_base(view, oldest))
         self._runs = {key: run for key, run in self._runs.items() if key[0] >= newest or _is_late(view, key[0])}
         self._updates.forget_before(newest - 1)
         remove_before(self._folder, oldest)

@@ -112,7 +112,16 @@ class Agent(GameActor[RunView, Choice]):
     def oldest_kept(self, view: RunView) -> int:
         """The first round of which copies are kept."""
         unsettled = next(iter(view.state.unsettled), (view.round or 0, 0))[0]
-        return max(unsettled - 1, 0)
+        return self.before_base(view, unsettled)
+
+    @staticmethod
+    def before_base(view: RunView, round_: int) -> int:
+        """The round before one, or before what the newest round starts from, whichever is earlier.
+
+        Bad luck: rounds are void while all are away, and where the store has lost it nobody else has the base.
+        """
+        base = 0 if view.round is None else view.round_of(view.round).parent
+        return max(min(round_, base) - 1, 0)
 
     def patience(self, action: Choice, view: RunView) -> float:
         """See ActorLoop. Less beside a game whose clock runs, else what its window leaves."""

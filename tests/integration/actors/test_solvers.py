@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from assay.protocol import abi
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents.heartbeat import EVERY_S
-from assay_ledger.contract import Call
+from assay_ledger.contract import Call, selector
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, ObjectMissing, StoreUnreachable, open_store
 from assay_ledger.store.listfile import file_size
@@ -200,6 +201,37 @@ def test_who_joins_late_starts_from_the_last_base_alone(stage: SharedChain, tmp_
     assert counted[0] == seven and counted[2] == everybody
     assert [run.view.votes(g).root for g in range(4)] == replayed_bases(run, rounds=3, counted=counted)
     assert min(round_ for round_, _ in late.recorder.merges) == next(r for r in range(3) if counted[r] == everybody)
+
+
+def test_who_comes_back_after_void_rounds_still_has_what_the_next_starts_from(
+    stage: SharedChain, tmp_path: Path
+) -> None:
+    """Bad luck: all are away for some rounds, with the machine of the store, whose disk is another one afterwards."""
+    run = new_round_run(stage, tmp_path, small_work(), rounds=12)
+    names = [f"solver {k}" for k in range(3)]
+    for name in names:
+        run.solver(name)
+    run.enrol()
+    run.begin()
+    bench = lambda name, *words: run.chain.send(  # noqa: E731
+        stage.sponsor, Call(run.at["RoundsBench"], selector(name) + b"".join(map(abi.uint, words)), name, ())
+    )
+    bench("setOpen(bool)", 0)
+    run.settle(until=lambda r: r.view.status(1) is GenerationStatus.FINAL)
+    bench("setOpen(bool)", 1)
+    for _ in range(5):
+        run.chain.send(stage.sponsor, run.run.generations.restart())
+        round_ = run.view.round
+        assert round_ is not None and run.view.round_of(round_).parent == 1
+        run.chain.rpc("evm_mine", hex(run.view.commit_until(round_) + 1))
+    for key in list(run.view.state.unsettled):
+        bench("settle(uint64,uint32)", *key)
+    for path in [path for path in (tmp_path / "store").rglob("*") if path.is_file()]:
+        path.unlink()
+    for name in names:
+        run.restart(name)
+    run.settle(until=lambda r: r.view.newest > 1)
+    assert run.view.newest > 1
 
 
 def test_a_solver_that_leaves_gives_up_its_seat_and_loses_nothing(stage: SharedChain, tmp_path: Path) -> None:
