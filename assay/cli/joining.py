@@ -17,7 +17,7 @@ from assay.cli.sponsors import unknown_sponsor
 from assay.cli.terms_checks import unfit_terms
 from assay.cli.this_machine import income_lines, income_of, machine_lines, this_machine
 from assay.durations import duration
-from assay.planning.outlook import RoleOutlook, outlook_of_role, outlook_of_run
+from assay.planning.outlook import RoleOutlook, away_words, outlook_of_role, outlook_of_run
 from assay.protocol.errors import AssayError, ExitCode, UsageError
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.terms import NEVER
@@ -76,7 +76,7 @@ def can_join(
     about = outlook_now(view, role, tickets)
     facts: dict[str, Any] = {"can_join": not reasons, "reasons": reasons, "locks": needed}
     facts |= {"locks_again": about.locks_again, "challenge": about.challenge, "advised": about.advised}
-    facts["leaving_seconds"] = about.leaving_seconds
+    facts |= {"leaving_seconds": about.leaving_seconds, "away_seconds": about.away_seconds}
     facts |= {"pay": about.pay, "merge_pay": about.merge_pay, "shares": about.shares, "gas": about.gas}
     facts |= {"gas_coins": about.gas * fees.price, "fees_now": asdict(fees)}
     facts |= outlook_of_run(the_run.charter).to_document() | {"code": code}
@@ -115,7 +115,7 @@ def outlook_lines(run: Run, view: RunView, role: str, tickets: int, fees: Market
     work = "a whole commitment" if role == "solver" else "a replay"
     span = "round" if role == "solver" else "epoch"
     merge = f"; {money.show(about.merge_pay)} tokens for a merge that it opens" if about.merge_pay else ""
-    return [
+    lines = [
         f"Taking {what} locks {money.show(about.locks)} tokens for all rounds{again}; a challenge locks "
         f"{money.show(about.challenge)} while it lasts: {money.show(about.advised)} are enough for all of it.",
         f"For {work}: {money.show(about.pay)} tokens and {SHARES.show(about.shares)} shares, which vest after "
@@ -125,6 +125,7 @@ def outlook_lines(run: Run, view: RunView, role: str, tickets: int, fees: Market
         f"where all are done sooner; tickets count after {duration(whole.before_seconds)}, "
         f"leaving takes {duration(about.leaving_seconds)}, the last {duration(whole.exit_seconds)} in the vault.",
     ]
+    return lines if role == "solver" else [*lines, away_words(charter)]
 
 
 def what_it_locks(run: Run, role: str, tickets: int) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from assay.amounts import Currency
 from assay.cli.common import talk
 from assay.durations import duration
+from assay.planning.outlook import away_words
 from assay.protocol.errors import ConfigError, UnavailableError
 from assay.status.locks import LockEnd, OwnLock, still_locked
 from assay_ledger.agents.heartbeat import EVERY_S, Activity, read_heartbeats
@@ -117,6 +118,8 @@ def say_what_is_left(agent: Agent, run: Run, role: str) -> dict[str, Any]:
     locked = still_locked(view)
     for text, lock in lines(locked, view.now, run.currency):
         _say(f"{text}: `assay {command(lock, role)} leave`")
+    if any(not (held.until or held.convicted_at) for _, held in view.tickets_of(agent.me)):
+        _say(away_words(view.charter))
     if not locked:
         _say(f"nothing is locked: {paid_out_by(free, run)}")
     elif free:

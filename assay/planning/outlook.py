@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from assay.durations import duration
 from assay.planning.burdens import MERGE, gas_of
 from assay.protocol.economics.limits import PPM
 from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE
@@ -37,6 +38,9 @@ class RoleOutlook:
     leaving_seconds: int
     """From asking to leave until what was locked is paid out, where nothing is disputed: what was done is settled, or a
     ticket has served to its end, and then the exit."""
+    away_seconds: int = 0
+    """How long an auditor may be away before a ticket can lose all of its stake (DU-6): a call that it did not open is
+    followed by one whole epoch, and its secret is still hidden. 0 for a seat."""
 
     @property
     def advised(self) -> int:
@@ -97,13 +101,23 @@ def outlook_of_role(charter: RunCharter, *, tickets: int = 0, price_ppm: int = P
         gas = tickets * (gas_of("attest") + gas_of("open a secret") + gas_of("settle a finding"))
         merge_pay = 0 if charter.by_seats else e.merge_pay
         leaving = charter.timing.seasoning + charter.timing.exit
-        return RoleOutlook(locks, 0, challenge, e.wage, merge_pay, e.shares_per_duty, gas, leaving)
+        away = charter.timing.seed_delay + charter.timing.epoch
+        return RoleOutlook(locks, 0, challenge, e.wage, merge_pay, e.shares_per_duty, gas, leaving, away)
     gas = gas_of("commit", "settle")
     if charter.by_seats:
         gas += gas_of("hold", *MERGE)
     pay, merge_pay = charter.price * price_ppm // PPM if e.pays else 0, e.merge_pay if charter.by_seats else 0
     leaving = _settled_after(charter) + charter.timing.exit
     return RoleOutlook(locks, locks, challenge, pay, merge_pay, e.shares_per_unit * t.max_units, gas, leaving)
+
+
+def away_words(charter: RunCharter) -> str:
+    """What an auditor must know before its machine stands still, in a sentence."""
+    away = duration(outlook_of_role(charter, tickets=1).away_seconds)
+    return (
+        f"A ticket is called until it has left: one that is silent for more than {away} can lose all of its stake, "
+        "since the secret of a call that it missed stays hidden."
+    )
 
 
 def _settled_after(charter: RunCharter) -> int:

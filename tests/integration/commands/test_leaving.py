@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from assay.cli.leaving import ActorRunning
+from assay.planning.outlook import away_words
 from assay.protocol.errors import ExitCode
 from assay.protocol.rounds.terms import NEVER
 from assay.sponsor.charters import AuditRates
@@ -72,6 +73,7 @@ def test_a_solver_and_a_verifier_leave_and_every_token_comes_back(desk: Desk, sh
     code, _, said = shells.ended("vera")
     assert code == ExitCode.INTERRUPTED and "at the earliest: `assay verifier leave`" in said, said
     assert all(f"ticket {number}" in said for number in range(1, TICKETS + 1)), said
+    assert away_words(charter) in said, said
 
     # --- left
     shells.start("sol", "solver", "leave", "--json")

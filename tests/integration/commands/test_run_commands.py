@@ -16,6 +16,7 @@ from assay.cli import acting
 from assay.cli.common import archive_of
 from assay.cli.sponsor import RunLacks
 from assay.cli.weights import WeightsNotOnChain
+from assay.planning.outlook import away_words
 from assay.protocol.digests import keccak
 from assay.protocol.errors import ConfigError, ExitCode, FundsError, RejectedError, UsageError, UserError
 from assay.protocol.run.beacon import EVMNET
@@ -152,25 +153,25 @@ def test_an_address_that_is_no_run_is_refused_by_name(desk: Desk, words: tuple[s
 
 def test_who_asks_whether_it_can_join_is_told_every_reason(posted: tuple[Desk, Any]) -> None:
     desk, document = posted
-    charter, nobody = desk.opened(document).charter, "0x" + "77" * 20
-    words = ("run", "can-join", "--address", nobody, *desk.run_words)
+    charter, words = desk.opened(document).charter, ("run", "can-join", "--address", "0x" + "77" * 20, *desk.run_words)
     for role, more, needed in (
         ("solver", (), stake_of(charter, seats=1)),
         ("verifier", ("--tickets", "3"), stake_of(charter, tickets=3)),
     ):
         found = desk.json(*words, "--role", role, *more, *desk.store_words, ends=ExitCode.NO)
         assert not found["can_join"] and found["locks"] == needed
-        games = charter.economics.challenge_bond + charter.economics.challenge_deposit
-        assert found["advised"] == needed + found["locks_again"] + games
-        exit_, seasoning = charter.timing.exit, charter.timing.seasoning
-        assert found["leaving_seconds"] - exit_ >= (4 * charter.timing.epoch if role == "solver" else seasoning)
-        assert found["exit_seconds"] == charter.timing.exit and found["round_at_most_seconds"] > charter.timing.commit
+        e, games = charter.economics, found["advised"] - needed - found["locks_again"]
+        assert games == e.challenge_bond + e.challenge_deposit
+        t, stays = charter.timing, found["leaving_seconds"] - charter.timing.exit
+        assert stays >= (4 * t.epoch if role == "solver" else t.seasoning)
+        assert found["away_seconds"] == (0 if role == "solver" else t.seed_delay + t.epoch)
+        assert (away_words(charter) in desk(*words, "--role", role, *more).stdout) == (role == "verifier")
+        assert found["exit_seconds"] == t.exit and found["round_at_most_seconds"] > t.commit
         assert ["stake" in reason or "gas" in reason for reason in found["reasons"]] == [True, True]
     assert desk.refused(*words, "--role", "miner").code == "UnknownRole"
     empty = desk.json(*words, "--store", str(desk.folder / "empty"), ends=ExitCode.NO)["reasons"]
     assert len(empty) == 3 and "No object is named" in empty[2]
-    plain = desk(*words).stdout
-    assert plain.startswith("no: ") and "was not looked at" in plain
+    assert (plain := desk(*words).stdout).startswith("no: ") and "was not looked at" in plain
     assert "are enough for all of it" in plain and "coins at the fees of now" in plain and "leaving takes" in plain
 
 
