@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from assay.protocol.digests import ZERO
 from assay.protocol.economics import audit_prices as prices
 from assay.protocol.economics import stake_bounds as stakes
 from assay.protocol.economics.audit_prices import AuditTerms
 from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.economics.limits import PPM
-from assay.protocol.economics.run_bounds import audit_terms, check_run, most_unsettled
+from assay.protocol.economics.run_bounds import MAX_HEADER, audit_terms, check_run, most_unsettled
 from assay.protocol.errors import RejectedError
 from assay.protocol.run.run_charter import RUN_TERMS_TYPE, RunCharter
 from assay.protocol.types import Wei
@@ -179,3 +180,9 @@ def test_unsettled_rounds_follow_from_the_times_and_not_from_a_promise() -> None
     few, many = (audit_terms(changed(RUN, "timing", seed_delay=d)).unsettled for d in (800, 8000))
     assert (few, many) == (24, 32)
     assert audit_terms(WIDE).open_duties == 3 * WIDE.economics.capacity
+
+
+def test_of_a_run_with_one_level_the_rest_of_a_program_of_partial_sums_means_nothing() -> None:
+    rest = replace(RUN, partial_sum=replace(WIDE.partial_sum, root=ZERO, header=bytes(MAX_HEADER + 1)))
+    assert by_contract(rest) is by_model(rest) is None
+    assert by_contract(replace(rest, partial_sum=WIDE.partial_sum)) == ("ProgramMismatch", None)

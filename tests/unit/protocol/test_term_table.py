@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,8 @@ from assay.protocol.run.run_charter import (
     RunTiming,
     RunTraining,
 )
+from assay_ledger.deployment.places import contracts_of
+from tests.harness.rounds.charters import GOVERNED, WIDE
 from tests.harness.rounds.run_limits import run_limits
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "protocol" / "charter.md"
@@ -76,3 +78,15 @@ def test_every_error_of_a_row_is_played_at_a_limit_of_its_term_and_no_other_is()
         for name in [t for t in terms() if t == term or t.startswith(f"{term}.")]:
             played[name].add(limit.code)
     assert {term: errors for term, errors in rows().items() if errors != played[term]} == {}
+
+
+def test_the_page_names_the_contracts_of_runs_with_one_level_and_with_two_in_their_order() -> None:
+    rule = re.search(r"\*\*CH-9\*\* Modules, in this order: (.+?)\.\n- ", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert rule is not None
+    text = " ".join(rule[1].split())
+    grouped = re.search(r"Generations \(above 64 seats (\w+)\)", text)
+    assert grouped is not None
+    named = text.replace(f" (above 64 seats {grouped[1]})", "").split(", ")
+    assert named == list(contracts_of(GOVERNED).values())
+    wide = replace(WIDE, governance=GOVERNED.governance)
+    assert [grouped[1] if name == "Generations" else name for name in named] == list(contracts_of(wide).values())
