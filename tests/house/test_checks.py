@@ -77,6 +77,19 @@ def test_an_unsorted_or_doubled_glossary_word_is_found() -> None:
     assert docs.check_glossary("| **a** | x |\n| **a** | y |\n")
 
 
+def test_a_rule_that_is_numbered_twice_or_of_a_group_that_nobody_looks_up_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs = tool("check_docs")
+    pages, page = docs.protocol_pages(), tmp_path / "page.md"
+    monkeypatch.setattr(docs, "protocol_pages", lambda: [*pages, page])
+    known, other = "AN-" + "90", "ZZ-" + "1"
+    page.write_text(f"- **{known}** Once.\n")
+    assert docs.check_rules() == []
+    page.write_text(f"- **{known}** Once.\n- **{known}** Again.\n- **{other}** Of a group of its own.\n")
+    assert [line.split(" ")[1] for line in docs.check_rules()] == [known, other]
+
+
 LONG = "word " * 19 + "words"
 
 
