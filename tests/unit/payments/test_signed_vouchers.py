@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +18,7 @@ from assay_ledger.vouchers.signed import HALF_ORDER, SignedVoucher, check_signat
 from tests.harness.payments.kept_samples import DOMAIN, GATEWAY, TOKEN, payer, signed
 
 ORDER = 2 * HALF_ORDER + 1
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "payments.md"
 
 
 def test_a_voucher_goes_through_text_and_back() -> None:
@@ -23,6 +26,25 @@ def test_a_voucher_goes_through_text_and_back() -> None:
     text = one.to_text()
     assert SignedVoucher.of_text(text) == one and text.isascii() and "\n" not in text
     check_signature(one, DOMAIN, GATEWAY)
+
+
+def test_what_other_programs_sign_by_the_page_is_taken() -> None:
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    domain = re.search(r'domain \(name "([^"]+)", version "([^"]+)", chainId, verifyingContract\)', text)
+    struct = re.search(r"`Voucher\(([^)]+)\)`", text)
+    assert domain is not None and struct is not None
+    message = {
+        "payer": "0x" + payer(0).address.hex(),
+        "gateway": "0x" + GATEWAY.hex(),
+        "token": "0x" + TOKEN.hex(),
+        "amount": 12_345,
+    }
+    place = {"chainId": DOMAIN.chain_id, "verifyingContract": "0x" + DOMAIN.contract.hex()}
+    fields = [dict(zip(("type", "name"), field.split(" "), strict=True)) for field in struct[1].split(",")]
+    signed_by = payer(0).local.sign_typed_data
+    signature = signed_by({"name": domain[1], "version": domain[2], **place}, {"Voucher": fields}, message).signature
+    line = json.dumps({**message, "amount": "12345", "signature": "0x" + bytes(signature).hex()})
+    check_signature(SignedVoucher.of_text(line), DOMAIN, GATEWAY)
 
 
 @pytest.mark.parametrize(
