@@ -94,6 +94,20 @@ def test_a_whale_needs_a_quorum_of_what_governs_at_the_least() -> None:
         world.end()
 
 
+def test_a_hundredth_of_what_governs_proposes_once_held_for_a_voting_delay(world: GovernedWorld) -> None:
+    people = world.owners()
+    least = -(-world.governor.least_vested // 100)
+    enough, short = world.add_person(ETHER), world.add_person(ETHER)
+    for who, amount in ((enough, least), (short, least - 1)):
+        world.delegate(who, who)
+        assert world.transfer(people[1], who, amount) == ""
+    world.tick(TERMS.voting_delay)
+    assert world.propose(enough, PAUSE) == "GovernorInsufficientProposerVotes"
+    world.tick(1)
+    assert world.propose(short, PAUSE) == "GovernorInsufficientProposerVotes"
+    assert world.propose(enough, PAUSE) == ""
+
+
 def test_shares_that_move_between_the_snapshots_vote_for_nobody(world: GovernedWorld) -> None:
     people = world.owners()
     thief = world.add_person(ETHER)
