@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import rfc8785
@@ -30,6 +32,7 @@ from assay.inference.verify import AnotherModel, FalseAnswer, replay
 from assay.protocol.types import Address, Digest
 from tests.harness.inference.models import small_gpt
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "inference.md"
 ACCOUNT = Account.from_key(bytes(31) + b"\x05")
 DIGESTS = st.binary(min_size=32, max_size=32).map(Digest)
 TOKENS = st.lists(st.integers(0, NO_END - 1), max_size=5).map(tuple)
@@ -51,6 +54,37 @@ def test_a_statement_is_read_as_it_was_signed(statement: AnswerStatement) -> Non
     assert read_statement(signed.encode()) == signed
     assert signed.encode() == rfc8785.dumps(signed.document())
     assert "0x" + signed.signer.hex() == ACCOUNT.address.lower()
+
+
+def test_what_other_programs_write_by_the_page_is_read() -> None:
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    domain = re.search(r'domain \(name "([^"]+)", version "([^"]+)", chainId\)', text)
+    struct = re.search(r"`Answer\(([^`]+)` `([^`]+)\)`", text)
+    written = re.search(r"The file, for other programs, is an object (.+?)\. ", text)
+    assert domain is not None and struct is not None and written is not None
+    names = set(re.findall(r"`(\w+)`", written[1]))
+    said = {
+        "topK": 0,
+        "temperature": 1_000_000,
+        "seed": 9,
+        "most": 3,
+        "end": NO_END,
+        "prompt": [1, 2],
+        "answer": [4, 5, 6],
+    }
+    said |= {"run": "0x" + "00" * 20} | {
+        n: "0x" + f"{k:02x}" * 32 for k, n in enumerate(("model", "program", "tokenizer"))
+    }
+    fields = [
+        dict(zip(("type", "name"), field.split(" "), strict=True)) for field in (struct[1] + struct[2]).split(",")
+    ]
+    domain_of = {"name": domain[1], "version": domain[2], "chainId": 0}
+    signature = bytes(ACCOUNT.sign_typed_data(domain_of, {"Answer": fields}, said).signature)
+    document = {**said, "seed": "9", "top_k": said.pop("topK"), "chain_id": 0, "signer": ACCOUNT.address.lower()}
+    document |= {"format": "assay-inference-1", "signature": "0x" + signature.hex()}
+    del document["topK"]
+    assert names == set(document)
+    assert read_statement(rfc8785.dumps(document)).statement.answer == (4, 5, 6)
 
 
 @given(st.data())
