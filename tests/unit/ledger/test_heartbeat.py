@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 from pathlib import Path
 
 import pytest
 from eth_account import Account
+from eth_account.messages import SignableMessage, encode_defunct
+from eth_account.signers.local import LocalAccount
 
 from assay.protocol.types import Address
 from assay_ledger.agents.heartbeat import (
@@ -31,6 +34,7 @@ from tests.harness.clocks import MovedClock
 pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
 RUN = Address(b"r" * 20)
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "protocol" / "store.md"
 
 
 @pytest.fixture
@@ -50,6 +54,24 @@ def beat(account: object, **changes: object) -> Heartbeat:
         "counter": 3,
     }
     return Heartbeat(**{**values, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_granted", [False, True], ids=["own key", "granted key"])
+def test_what_other_programs_sign_by_the_page_is_heard(is_granted: bool) -> None:
+    actor, key = Account.create(), Account.create()
+    said = {"version": 1, "run": RUN.hex(), "actor": actor.address[2:].lower(), "role": "solver", "head": 7}
+    text = json.dumps({**said, "activity": "idle", "deadline": 1000, "doing": "waiting", "counter": 3})
+    template = re.search(r'EIP-191 over "(assay: KEY [^"]+)"', " ".join(PAGE.read_text(encoding="utf-8").split()))
+    assert template is not None
+    grant = encode_defunct(text=template[1].replace("KEY", key.address).replace("ACTOR", actor.address))
+
+    def signed(by: LocalAccount, message: SignableMessage) -> str:
+        return "0x" + bytes(by.sign_message(message).signature).hex()
+
+    document = {"body": text, "signature": signed(key if is_granted else actor, encode_defunct(text=text))}
+    assert decode(json.dumps(document).encode()) == (None if is_granted else beat(actor))
+    document["grant"] = signed(actor, grant)
+    assert decode(json.dumps(document).encode()) == (beat(actor) if is_granted else None)
 
 
 def test_a_heartbeat_is_read_back_as_it_was_written() -> None:
