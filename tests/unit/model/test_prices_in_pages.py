@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from assay.planning.plan import plan_run
 from assay.protocol.economics import stake_bounds
 from assay.protocol.economics.audit_prices import AuditTerms
+from assay.protocol.economics.blind_audits import BlindAuditTerms, expected_epochs
 from assay.protocol.types import Wei
 from tools.doc_tables import PLANS
 
@@ -58,6 +60,23 @@ def test_bounds_of_the_fourth_reading_are_those_of_today() -> None:
     lock = stake_bounds.min_lock(many)
     bond = Wei(stake_bounds.min_stake(many, lock) * 11 // 10)
     assert figures(page, "24 rounds of C become _.") == [str(stake_bounds.most_unsettled(many, lock, bond))]
+
+
+def answered(expected: float, capacity: int) -> str:
+    """Percent of its draws that a ticket answers, by Poisson's law."""
+    chances = [math.exp(-expected) * expected**k / math.factorial(k) for k in range(60)]
+    return f"{100 * sum(min(k, capacity) * chance for k, chance in enumerate(chances)) / expected:.0f}"
+
+
+def test_draws_that_a_full_epoch_answers_are_poissons() -> None:
+    sentence = "by Poisson's law, _ % of their draws in place of _ at c = 4, and _ in place of _ at c = 1"
+    known = [answered(load, capacity) for capacity in (4, 1) for load in (capacity, capacity / 2)]
+    assert figures("economics.md", sentence) == known
+
+
+def test_a_blind_auditor_stays_as_long_as_the_page_says() -> None:
+    stays = expected_epochs(BlindAuditTerms(audit=0.1, reaudit=0.2, tickets=8, capacity=16, commitments=64))
+    assert figures("economics.md", "8 tickets and 64 seats it is _ epochs") == [f"{stays:.1f}"]
 
 
 def test_what_a_delay_of_a_chain_costs_in_stake_is_what_the_plans_say() -> None:
