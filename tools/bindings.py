@@ -1,6 +1,6 @@
-"""Writes `ledger/bindings/`, the typed bindings of the contracts, from what forge compiled; --check compares only.
+"""Writes `ledger/assay_ledger/bindings/`, the typed bindings of the contracts, from what forge compiled.
 
-tools/bindings.py [--check]
+tools/bindings.py [--check]        --check compares only
 
 One module per contract: a method per function, named after it in Python's way, whose docstring is the notice of the
 function's NatSpec; a frozen dataclass per event, declared as in Solidity. Structs that contracts give are
