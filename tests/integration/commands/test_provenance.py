@@ -163,6 +163,8 @@ def test_the_explorer_shows_the_document_that_a_pull_writes(posted: tuple[Desk, 
     for words in ("CC-BY-4.0", escape(CREATOR), "start.safetensors", "median-norm", "Nobody yet."):
         assert words in page
     assert "<b>Ada" not in page
+    told = json.loads(data)["told"]
+    assert f"tier {told['tier']}, updates {told['update']}, merge {told['merge']}" in page
     # Without a store the chain's part is the same, and the page says what it lacks.
     with TestClient(make_app(RunReader(desk.opened(document)))) as client:
         bare = client.get("/api/v1/card").json()
