@@ -12,6 +12,9 @@ from assay.explorer.losses import Point
 
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 36
 
+MOST_POINTS: Final = 240
+"""Of a curve, that are drawn: one in so many generations of a long run, the first and the newest among them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
@@ -63,7 +66,7 @@ def loss_chart(
             f'<text class="limit" x="{size.width - RIGHT}" y="{at - 5:.1f}" text-anchor="end">'
             f"letter frequencies alone {letter_entropy:.3f}</text>"
         )
-    generations = sorted((w.step, loss, w.label) for w, loss in known)
+    generations = _thinned(sorted((w.step, loss, w.label) for w, loss in known))
     parts.append(f'<polyline class="loss" points="{_points([(s, v) for s, v, _ in generations], x, y)}"/>')
     every = -(-len(generations) // size.labels)
     for place, (step, loss, label) in enumerate(generations):
@@ -110,6 +113,12 @@ def _ticks(low: float, high: float) -> list[float]:
     step = next(power * m for m in (1, 2, 5, 10) if power * m >= raw)
     first = math.ceil(low / step)
     return [round(k * step, 10) for k in range(first, math.floor(high / step) + 1)]
+
+
+def _thinned(generations: list[tuple[int, float, str]]) -> list[tuple[int, float, str]]:
+    every = -(-len(generations) // (MOST_POINTS - 1))
+    newest_first = generations[::-1][::every]
+    return [*generations[:1], *newest_first[::-1]] if newest_first[-1] != generations[0] else newest_first[::-1]
 
 
 def _points(line: Sequence[tuple[int, float]], x: Scale, y: Scale) -> str:

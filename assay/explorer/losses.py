@@ -91,8 +91,8 @@ class Losses:
             since = self._clock() - AGAIN_AFTER_S
             if self.reason is not None and self._refused_at < since:
                 self.reason = None
-            missing = {root for root, at in self._missing.items() if at >= since}
-            self._queue = [w for w in wanted if w.root not in self._known.keys() | missing]
+            answered = self._known.keys() | {root for root, at in self._missing.items() if at >= since}
+            self._queue = [w for w in wanted if w.root not in answered]
             if self._queue and self.reason is None and (self._thread is None or not self._thread.is_alive()):
                 self._thread = threading.Thread(target=self._work, name="explorer-losses", daemon=True)
                 self._thread.start()

@@ -103,6 +103,7 @@ class Pages(PageParts):
                 run=run_document(reader),
                 waits=waits(reader.view),
                 curve=curve,
+                shown=ROWS,
                 chart=chart,
                 narrow=narrow,
                 generations=[generation_document(reader, g) for g in generations(reader)[-NEWEST - 1 :]],

@@ -71,7 +71,7 @@ class AmountWords:
         """
         if isinstance(value, bool):
             return "yes" if value else "no"
-        if name in AMOUNTS and contract == "grants":
+        if (contract, name) in SHARE_AMOUNTS:
             return f"{shares_exactly(value)} shares"
         if name in AMOUNTS:
             money = self._money if token is None else self._of(token)
@@ -127,9 +127,11 @@ ATTO_DECIMALS: Final = 18
 
 AMOUNTS: Final = frozenset(
     {"amount", "bounty", "burned", "fine", "funded", "paid", "pay", "redeemed", "reserved", "taken", "toOwners"}
-    | {"unearned"}
+    | {"unearned", "wages"}
 )
-TIMES: Final = frozenset({"deadline", "from", "maskAt", "notBefore", "rescueUntil", "until", "vestsAt"})
+SHARE_AMOUNTS: Final = frozenset({("grants", "amount"), ("shares", "value"), ("governor", "weight")})
+"""By contract: of shares, and of votes, which are shares too."""
+TIMES: Final = frozenset({"deadline", "from", "maskAt", "notBefore", "rescueUntil", "t0", "until", "vestsAt"})
 EARLIEST: Final = 10**9
 """Below it a number is no time: terms of seats begin and end with rounds."""
 

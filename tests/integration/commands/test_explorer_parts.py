@@ -6,6 +6,7 @@ import csv
 import io
 import re
 import threading
+import time
 import urllib.request
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from unittest.mock import Mock
 import pytest
 
 from assay.amounts import Currency
-from assay.explorer.chart import loss_chart
+from assay.explorer.chart import MOST_POINTS, loss_chart
 from assay.explorer.codes import STANDING_CODES, all_codes, event_meaning, find_code
 from assay.explorer.losses import AGAIN_AFTER_S, Losses, Point, Wanted, Weigh
 from assay.explorer.reader import RunReader
@@ -70,6 +71,24 @@ def test_there_is_no_curve_without_a_loss(points: list[Point]) -> None:
 @pytest.mark.parametrize("points", [[point(0, 2.0)], [point(0, 2.0), point(25, 2.0)], [point(25, 1e9), point(0, 0.0)]])
 def test_odd_curves_are_drawn_as_well(points: list[Point]) -> None:
     assert ET.fromstring(loss_chart(points, None, 25) or "") is not None
+
+
+def test_a_long_curve_is_drawn_by_few_points_the_first_and_the_newest_among_them() -> None:
+    for count in (MOST_POINTS - 1, MOST_POINTS, 2 * MOST_POINTS, 10_001):
+        svg = loss_chart([point(25 * k, 5 - k / 5_000) for k in range(count)], None, 25)
+        titles = re.findall("<title>at ([0-9]+):", svg or "")
+        assert (titles[0], titles[-1]) == ("0", str(25 * (count - 1)))
+        assert min(count, MOST_POINTS) // 2 < len(set(titles)) == len(titles) <= MOST_POINTS
+
+
+def test_what_is_known_of_a_long_run_is_looked_up_in_one_pass() -> None:
+    wanted = [Wanted(root(f"{k}"), 25 * k, f"generation {k}") for k in range(20_000)]
+    losses = Losses(lambda: (lambda _: 2.5, 3.0))
+    losses.points(wanted)
+    losses.wait()
+    began = time.thread_time()
+    assert all(p.loss == 2.5 for p in losses.points(wanted))
+    assert time.thread_time() - began < 3, "pages wait while the front page is made"
 
 
 def test_labels_are_escaped() -> None:
@@ -257,9 +276,18 @@ def test_only_what_a_contract_gives_in_wei_is_written_as_tokens() -> None:
         for notes, arguments in EVENT.findall(path.read_text()):
             told = dict(re.findall(r"@param (\w+) (.*)", notes))
             for kind, name in re.findall(r"(\w+)(?: indexed)? (\w+)(?:,|$)", arguments.strip()):
-                if kind != "bool" and name in AMOUNTS:
-                    (in_wei if "wei" in told[name] else others).add(f"{path.stem} {name}")
-    assert not others and {name.split()[1] for name in in_wei} == AMOUNTS
+                if kind != "bool" and re.search(r"\bwei\b", told.get(name, "")):
+                    in_wei.add(name)
+                elif kind != "bool" and name in AMOUNTS:
+                    others.add(f"{path.stem} {name}")
+    assert not others and in_wei == AMOUNTS | {"shares"}
+
+
+def test_shares_that_move_and_votes_are_written_as_shares() -> None:
+    said = AmountWords(lambda _: Currency(6), Address(b"\1" * 20))
+    for contract, name in (("grants", "amount"), ("shares", "value"), ("governor", "weight")):
+        assert said.argument(str(5 * 10**17), name, contract) == "0.5 shares"
+    assert said.argument(1_796_014_948, "t0", "commitments") == "2026-11-30 05:02:28"
 
 
 def test_no_cell_of_a_table_is_a_formula() -> None:
