@@ -181,6 +181,7 @@ def finding_document(reader: RunReader, record: AttestationRecord) -> Document:
         "paid": None
         if record.id not in reader.state.money.findings_paid
         else wei(reader.money.finding_pay.get(record.id, 0)),
+        "shares": wei(reader.money.finding_shares.get(record.id, 0)),
         "accused_by": [hexed(name) for name in reader.shelves.accusations_against[record.id]],
         "accuses": [hexed(name) for name in reader.shelves.accusations_by[record.id]],
         "tx": hexed(record.tx_hash),

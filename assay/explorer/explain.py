@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Final
 
+from assay.amounts import SHARES
 from assay.explorer.answers import answer, no, not_yet, standing, yes
 from assay.explorer.audit_documents import accusation_document, finding_document, ticket_document
 from assay.explorer.codes import find_code
@@ -12,7 +13,7 @@ from assay.explorer.documents import Document, hexed
 from assay.explorer.games import game_document
 from assay.explorer.people import actor_document, stakes_of
 from assay.explorer.reader import RunReader
-from assay.explorer.search import Hit, search
+from assay.explorer.search import Hit, events_naming, search
 from assay.explorer.work_documents import work_document
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.terms import GenerationStatus, WorkStatus
@@ -72,7 +73,9 @@ def explain_place(reader: RunReader, name: str, hit: Hit) -> Document:
         answers = [yes("known", f"It is a run of {reader.run.charter.rounds} rounds, which is {phase}.")]
         answers += [standing_still(wait) for wait in waits(reader.view)]
     elif hit.url.startswith("/events?tx="):
-        answers += [yes("known", f"{row.contract}: {row.name}.") for row in reader.events if row.tx == hit.url[11:]]
+        tx = hit.url.removeprefix("/events?tx=")
+        rows = (reader.events[int(number)] for number in events_naming(reader, tx))
+        answers += [yes("known", f"{row.contract}: {row.name}.") for row in rows if row.tx == tx]
     return {"name": name, "kind": kind, "known": True, "see": hit.url, "answers": answers}
 
 
@@ -149,8 +152,8 @@ def _paid(reader: RunReader, work: WorkRecord, document: Document) -> Document:
     tenure = reader.state.books.tenures.existing(work.tenure)
     match work.status:
         case WorkStatus.FINAL:
-            paid = reader.run.currency.show(int(document["pay"]))
-            return yes("paid", f"It is final: {paid} tokens.") | {"pay": document["pay"]}
+            paid = _paid_words(reader, document["pay"], document["shares"])
+            return yes("paid", f"It is final: {paid}.") | {"pay": document["pay"], "shares": document["shares"]}
         case WorkStatus.CONVICTED:
             return standing("paid", "Its tenure was convicted: nothing is paid, and the lock is gone.", "Convicted")
         case WorkStatus.VOID:
@@ -165,6 +168,12 @@ def _paid(reader: RunReader, work: WorkRecord, document: Document) -> Document:
             return standing("paid", "It is not settled yet.", "NotAuditedYet") | {"yes": None}
 
 
+def _paid_words(reader: RunReader, pay: str, shares: str) -> str:
+    """Tokens, shares or both, as far as there are any: a run may pay either."""
+    parts = [f"{reader.run.currency.show(int(pay))} tokens"] if int(pay) or not int(shares) else []
+    return " and ".join([*parts, *([f"{SHARES.show(int(shares))} shares"] if int(shares) else [])])
+
+
 # --- audits
 
 
@@ -176,8 +185,8 @@ def explain_finding(reader: RunReader, name: Digest) -> Document:
     answers = [yes("known", text)]
     if document["paid"] is None:
         answers.append(standing("paid", "It is not settled yet.", "NotAuditedYet") | {"yes": None})
-    elif int(document["paid"]):
-        answers.append(yes("paid", f"It was paid {reader.run.currency.show(int(document['paid']))} tokens."))
+    elif int(document["paid"]) or int(document["shares"]):
+        answers.append(yes("paid", f"It was paid {_paid_words(reader, document['paid'], document['shares'])}."))
     else:
         remedy = "Nothing: work on a generation that was cut, and findings of a convicted ticket, are unpaid."
         answers.append(no("paid", "It was settled without a wage.", "Unpaid", remedy))

@@ -55,7 +55,10 @@ class Money:
         """By token."""
         self.work_pay: dict[tuple[int, int], int] = {}
         """By round and seat."""
+        self.work_shares: dict[tuple[int, int], int] = {}
+        """What was credited beside the pay, in wei of shares; the same of findings."""
         self.finding_pay: dict[Digest, int] = {}
+        self.finding_shares: dict[Digest, int] = {}
         self.opening_pay: dict[tuple[int, Digest], int] = {}
         self.ticket_owners: dict[TicketId, Address] = {}
         """Of every ticket that was ever registered."""
@@ -181,8 +184,10 @@ class Money:
         match event:
             case payments.WorkPaid():
                 self.work_pay[event.round, event.seat] = event.pay
+                self.work_shares[event.round, event.seat] = event.shares
             case payments.FindingPaid():
                 self.finding_pay[event.attestation] = event.pay
+                self.finding_shares[event.attestation] = event.shares
             case payments.OpeningPaid():
                 self.opening_pay[event.node, event.party] = event.pay
 

@@ -207,6 +207,7 @@ def work_document(reader: RunReader, work: WorkRecord, counted: SeatsCounted | N
         "disputed": any(not state.games[g].is_over for g in games),
         "status": work.status.name,
         "pay": wei(reader.money.work_pay.get((work.round, work.seat), 0)),
+        "shares": wei(reader.money.work_shares.get((work.round, work.seat), 0)),
         "audits": [hexed(a.id) for a in audits],
         "accusations": [hexed(name) for name in against],
         "games": games,

@@ -20,6 +20,7 @@ from assay.protocol.rounds.terms import NEVER, GenerationStatus
 from assay.protocol.types import Address, Digest
 from assay.status.deadlines import deadlines_of
 from assay.status.locks import OwnLock, locks_of
+from assay_ledger.bindings.challenges import ChallengeCommitted, ChallengeUncommitted
 from assay_ledger.rounds.view import RunView
 from assay_verifier.ticket_keeping import owed_calls
 from assay_verifier.view_records import ViewRecords
@@ -46,12 +47,12 @@ class OwnMoney:
 def money_of(reader: RunReader, who: Address, claimable: Mapping[str, int]) -> OwnMoney:
     """An account's money as a reader has followed it."""
     books, challenges = reader.money, dict[Digest, int]()
-    for row in reader.events:
-        if row.contract == "challenges":
-            commitment = Digest(bytes.fromhex(row.arguments["commitment"][2:]))
-            if row.name == "ChallengeCommitted" and row.arguments["challenger"] == hexed(who):
-                challenges[commitment] = row.time
-            elif row.name == "ChallengeUncommitted":
+    # Of a long run a million events are looked at, so none is written out that is not wanted.
+    for number in range(len(reader.events)):
+        match reader.events.event(number):
+            case ChallengeCommitted(commitment, challenger) if challenger == who:
+                challenges[commitment] = reader.events[number].time
+            case ChallengeUncommitted(commitment):
                 challenges.pop(commitment, None)
     after = books.leaving_after.get(who, 0)
     roles, payee = tuple(roles_of(reader, who)), books.payees.get(who)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
 
 import pytest
 from starlette.testclient import TestClient
 
+from assay.bench.imagined_run import ImaginedRun, ToldEvent, imagined_events
 from assay.explorer.app import make_app
+from assay.explorer.event_rows import ShownEvents
 from assay.explorer.explain import explain
 from assay.explorer.reader import RunReader
+from assay.protocol.rounds.terms import WorkStatus
+from assay.protocol.types import Wei
+from assay.status.account import money_of
+from assay_ledger.bindings.payments import FindingPaid, WorkPaid
+from assay_ledger.chain.client import Head
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.commands import assay_on
@@ -82,3 +91,44 @@ def test_a_transaction_is_told_by_its_events(made: WholeRun) -> None:
         row = next(row for row in reader.events if row.name == "TenureBegan")
     kind, text = said(made, row.tx)
     assert kind == "events" and "TenureBegan" in text
+
+
+def unpaid(told: ToldEvent) -> ToldEvent:
+    """The same in a run that credits shares and pays no tokens."""
+    contract, found, at = told
+    if isinstance(found.event, WorkPaid | FindingPaid):
+        return contract, replace(found, event=replace(found.event, pay=Wei(0))), at
+    return told
+
+
+def imagined(told: list[ToldEvent]) -> RunReader:
+    reader = RunReader(ImaginedRun(4))
+    reader.take(reader.known, told, Head(told[-1][1].block, told[-1][2]))
+    reader.is_following = True
+    return reader
+
+
+def test_whoever_asks_about_one_thing_has_no_event_of_others_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: a transaction looked for among a million events, while nobody else's page is made."""
+    reader = imagined(list(islice(imagined_events(ImaginedRun(4), 4_000), 4_000)))
+    rows = [row for row in reader.events if row.tx == reader.events[1_000].tx]
+    monkeypatch.setattr(ShownEvents, "__iter__", lambda _: pytest.fail("all events are written out"))
+    answers = explain(reader, rows[0].tx)["answers"]
+    assert [a["text"] for a in answers[1:]] == [f"{row.contract}: {row.name}." for row in rows]
+    assert money_of(reader, reader.money.people[1], {}).locks
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_settled_work_and_findings_say_the_tokens_and_shares_that_they_brought(pays: bool) -> None:
+    told = islice(imagined_events(ImaginedRun(4), 4_000), 4_000)
+    reader = imagined([each if pays else unpaid(each) for each in told])
+    work = next(work for work in reader.shelves.works if work.status is WorkStatus.FINAL)
+    finding = next(iter(reader.state.money.findings_paid))
+    terms = reader.run.charter.economics
+    tokens = f"{8 * terms.unit_price / 1e18:g} tokens and ", f"{terms.wage / 1e18:g} tokens and "
+    shares = f"{terms.shares_per_unit / 1e18:g} shares.", f"{terms.shares_per_duty / 1e18:g} shares."
+    said = [explain(reader, "0x" + name.hex())["answers"][-1]["text"] for name in (work.digest, finding)]
+    assert said[0] == f"It is final: {tokens[0] * pays}{shares[0]}"
+    assert said[1] == f"It was paid {tokens[1] * pays}{shares[1]}"
+    page = TestClient(make_app(reader)).get(f"/rounds/{work.round}").text
+    assert f'<td class="n">{terms.shares_per_unit / 1e18:.2f}</td>' in page
