@@ -1,4 +1,4 @@
-"""Several ranks of one actor, as torchrun starts them: `torchrun --nproc-per-node 2 --no-python assay solver start`.
+"""Several ranks of one actor, as torchrun starts them: `torchrun --nproc-per-node 2 --no-python -- assay solver start`.
 
 Every rank is the same command; rank 0 is the actor, the others compute with it.
 """

@@ -1,6 +1,6 @@
 """One actor's programs over several ranks: the leader acts and says what to compute, the others compute it with it.
 
-    torchrun --nproc-per-node 2 --no-python assay solver start ...
+    torchrun --nproc-per-node 2 --no-python -- assay solver start ...
 
 Rank 0 has the key, the chain and the store; the others have nothing but processors, and know nothing but programs and
 their lists. What comes out has the bits of one rank, so that nobody can tell from a claim how it was computed.

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import random
+import shlex
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from typing import cast
 import pytest
 import torch
 from torch import Tensor
+from torch.distributed.run import get_args_parser
 
 from assay.cli import ranks as places
 from assay.engine.runtime.parallel.group import RankGroup
@@ -332,3 +334,14 @@ def test_a_place_that_is_none_among_the_ranks_is_refused(monkeypatch: pytest.Mon
     monkeypatch.setenv("WORLD_SIZE", size)
     with pytest.raises(UserError, match="no rank"):
         places.place()
+
+
+def test_torchrun_passes_the_lines_of_the_guide_on_as_they_are() -> None:
+    """It takes what could be short for an option of its own, wherever it stands: `--run` for its `--run-path`."""
+    text = (ROOT / "docs" / "several-gpus.md").read_text(encoding="utf-8")
+    lines = [shlex.split(line) for line in text.splitlines() if line.startswith("torchrun ")]
+    assert len(lines) == 3
+    for line in lines:
+        words = [*line[line.index("assay") + 1 :], "--run", "0xabc", "--tickets", "5", "--rpc-url", "http://node"]
+        found = get_args_parser().parse_args([*line[1 : line.index("assay") + 1], *words])
+        assert (found.training_script, found.training_script_args, found.no_python) == ("assay", words, True)
