@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -280,6 +281,8 @@ def join(backend: str | None = None) -> Ranks:
             # torchrun keeps one store: ranks that it starts again would find the addresses of those that died.
             attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
             store = dist.PrefixStore(f"attempt_{attempt}", store)  # type: ignore[attr-defined]
+    if local != int(os.environ.get("WORLD_SIZE", "1")):
+        name_interface()
         check_alike(store, rank, size)
         backend = agreed(store, rank, size, wanted)
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=SILENCE)
@@ -296,6 +299,21 @@ def usual_backend(local: int) -> str:
     asked = devices.asked()
     is_left_out = asked is Device.CPU or (asked is Device.AUTO and not triton_backend.SEEN_ON_A_GPU)
     if is_left_out or not torch.cuda.is_available() or torch.cuda.device_count() < local:
+def name_interface() -> None:
+    """Has Gloo exchange by the interface over which machine 0 is reached, unless GLOO_SOCKET_IFNAME names another.
+
+    By itself it tells the others the address of this machine's own name, which most systems keep as a loopback one.
+    """
+    import psutil  # which a bare checkout has not
+
+    with suppress(OSError, KeyError, ValueError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])))  # nothing is sent
+        address = probe.getsockname()[0]
+        for name, seen in psutil.net_if_addrs().items():
+            if any(one.address == address for one in seen):
+                os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+
+
         return GLOO
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))  # before anything is tried on it
     is_there = usual_variant() is KernelVariant.TRITON and not triton_backend.is_interpreted()

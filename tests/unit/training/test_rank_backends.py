@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import NoReturn
 
 import pytest
+import psutil
 import torch
 import torch.distributed as dist
 
@@ -27,6 +31,7 @@ from assay.training.ranked_compute import (
     join,
     usual_backend,
 )
+    name_interface,
 
 
 @pytest.fixture
@@ -99,6 +104,46 @@ def test_ranks_of_other_code_compute_nothing_together() -> None:
 
 @pytest.mark.parametrize(("rank", "waits"), [("0", SILENCE), ("1", PATIENCE)])
 def test_ranks_wait_for_a_leader_that_stands_by_and_it_not_for_them(
+def _interfaces() -> Iterator[tuple[str, str]]:
+    for name, addresses in psutil.net_if_addrs().items():
+        yield from ((name, one.address) for one in addresses if one.family is socket.AF_INET)
+
+
+@pytest.mark.parametrize(("machines", "wished"), [(1, ""), (2, ""), (2, "wished0")])
+def test_ranks_of_several_machines_exchange_by_the_interface_over_which_they_met(
+    machines: int, wished: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine's own name is a loopback address to itself on most systems, and that is what Gloo would tell others."""
+    monkeypatch.setattr(ranked_compute, "rendezvous", _meets_nobody)
+    values = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": str(2 // machines), "MASTER_PORT": "29500"}
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    for interface, address in _interfaces():
+        monkeypatch.setenv("MASTER_ADDR", address)
+        monkeypatch.setenv("GLOO_SOCKET_IFNAME", wished)
+        if not wished:
+            monkeypatch.delenv("GLOO_SOCKET_IFNAME")
+        with pytest.raises(RanksLost):
+            join(GLOO)
+        found = os.environ.get("GLOO_SOCKET_IFNAME")
+        assert found == (wished or (interface if machines > 1 else None)), address
+
+
+def _meets_nobody(_: str, *, timeout: timedelta) -> NoReturn:
+    raise RuntimeError(f"nobody is there within {timeout}")
+
+
+@pytest.mark.parametrize("place", [("no name", "29500"), ("127.0.0.1", "none"), ("", "")])
+def test_of_a_meeting_place_that_is_none_the_meeting_tells(
+    place: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    for name, value in zip(("MASTER_ADDR", "MASTER_PORT"), place, strict=True):
+        monkeypatch.setenv(name, value)
+    name_interface()
+    assert "GLOO_SOCKET_IFNAME" not in os.environ
+
+
     rank: str, waits: timedelta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It joins once the first process of its key is gone, and then a clock may run in a game."""
