@@ -16,6 +16,7 @@ from assay.cli.common import talk
 from assay.protocol.errors import AssayError, UserError
 
 if TYPE_CHECKING:
+    from assay.training.ranked_compute import RankedCompute
     from assay_ledger.index.computing import Compute
 
 
@@ -64,19 +65,42 @@ def follow(mine: RankPlace) -> None:
 
 @contextmanager
 def leading(mine: RankPlace | None) -> Iterator[Compute | None]:
-    """What computes with all ranks while rank 0 acts; None for a process that is alone. Raises RanksLost."""
+    """What computes with all ranks while rank 0 acts; None for a process that is alone, or whose others stay away."""
     if mine is None:
         yield None
         return
-    from assay.training.ranked_compute import RankedCompute, RankThreads, join
-
     with _naming(mine):
-        compute = RankedCompute(join(), RankThreads.usual(mine.local))
-        talk.print(f"rank 0 of {mine.size}: programs in micro-batches are shared, all else is computed here")
+        compute = _joined(mine)
         try:
             yield compute
         finally:
-            compute.end()
+            if compute is not None:
+                compute.end()
+
+
+def _joined(mine: RankPlace) -> RankedCompute | None:
+    """What shares with the other ranks; None where they cannot be reached: one that stood by may have a game on."""
+    import torch
+
+    from assay.training.ranked_compute import RankedCompute, RanksLost, RankThreads, join
+
+    def tell(why: str) -> None:
+        talk.print(
+            f"rank 0 of {mine.size}: the others are lost ({why}); it goes on alone, which takes longer. Stop it and "
+            "start all ranks again with the same command to share the work.",
+            markup=False,  # messages of Gloo's begin with the brackets of a file
+            soft_wrap=True,
+        )
+
+    threads = RankThreads.usual(mine.local)
+    try:
+        compute = RankedCompute(join(), threads, tell)
+    except RanksLost as lost:
+        tell(lost.message)
+        torch.set_num_threads(threads.alone)
+        return None
+    talk.print(f"rank 0 of {mine.size}: programs in micro-batches are shared, all else is computed here")
+    return compute
 
 
 @contextmanager

@@ -60,10 +60,7 @@ PIECE: Final = 1 << 26
 class RanksLost(InvariantError):
     """Ranks that compute together no longer do: one ended or failed, and the others cannot go on without it."""
 
-    remedy = (
-        "Start all of them again with the same command (torchrun does so by itself with --max-restarts); without "
-        "torchrun the command of rank 0 goes on alone, where others stay away and a game waits for its answer."
-    )
+    remedy = "Start all of them again with the same command (torchrun does so by itself with --max-restarts)."
 
 
 def divided(program: Program, size: int) -> Division:
@@ -129,6 +126,10 @@ class Ranks:
             self._executors[program.root] = ParallelExecutor(program, self.layout(program), self.group)
         return self._executors[program.root]
 
+    def let_go(self) -> None:
+        """Frees what programs were shared by."""
+        self._executors.clear()
+
     def known(self, root: Digest) -> Program:
         """A program that was run before."""
         return self._executors[root].program
@@ -164,11 +165,17 @@ class RankThreads:
 
 
 class RankedCompute(TorchCompute):
-    """The leader's: shares programs that have micro-batches with the other ranks, and runs all else by itself."""
+    """The leader's: shares programs that have micro-batches with the other ranks, and runs all else by itself.
 
-    def __init__(self, ranks: Ranks, threads: RankThreads | None = None) -> None:
+    Once one of them is lost it runs everything by itself, and `on_lost` is told why.
+    """
+
+    def __init__(
+        self, ranks: Ranks, threads: RankThreads | None = None, on_lost: Callable[[str], None] = lambda _: None
+    ) -> None:
         super().__init__()
         self.ranks = ranks
+        self._on_lost = on_lost
         self._threads = threads or RankThreads.named()
         torch.set_num_threads(self._threads.alone)
         self.is_lost = False
@@ -186,12 +193,9 @@ class RankedCompute(TorchCompute):
     ) -> ListBytes:
         """See TorchCompute. What `on_step` raises is raised when all steps are done: the other ranks go on meanwhile.
 
-        Raises:
-            RanksLost: as well, now and in every run after.
+        Where a rank is lost all steps are run again, and told of again.
         """
-        if self.is_lost:
-            raise RanksLost("The ranks that compute with this one were lost in an earlier run.")
-        if tamper is not None or not self.ranks.layout(program).splits:
+        if self.is_lost or tamper is not None or not self.ranks.layout(program).splits:
             return super().run(program, lists, steps, tamper, on_step)
         executor = self.ranks.executor(program)  # before anybody is told: who refuses a program refuses it alone
         inputs = from_lists_of_bytes(input_specs(program), lists)
@@ -206,11 +210,15 @@ class RankedCompute(TorchCompute):
             for mapping in mapped:
                 self.ranks.channel.send(mapping.view)
             state = executor.repeat(inputs, steps, listener)
+            self.is_lost = False
         except RuntimeError as error:
-            raise RanksLost(f"A rank that computed with this one is lost ({_first_line(error)}).") from error
+            # It has the key: if it ended with them, no game would be answered and no call opened.
+            self.ranks.let_go()
+            self._on_lost(_first_line(error))
         finally:
             torch.set_num_threads(self._threads.alone)
-        self.is_lost = False
+        if self.is_lost:
+            return super().run(program, lists, steps, tamper, on_step)
         self._told.add(program.root)
         self._sent += mapped
         listener.check()
@@ -273,6 +281,8 @@ def join(backend: str | None = None) -> Ranks:
     """
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     wanted = backend or usual_backend(local)
+    if local != int(os.environ.get("WORLD_SIZE", "1")):
+        name_interface()
     try:
         # A leader that stands by for another process of its key joins hours after the others.
         timeout = SILENCE if os.environ.get("RANK") == str(LEADER) else PATIENCE
@@ -281,8 +291,6 @@ def join(backend: str | None = None) -> Ranks:
             # torchrun keeps one store: ranks that it starts again would find the addresses of those that died.
             attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
             store = dist.PrefixStore(f"attempt_{attempt}", store)  # type: ignore[attr-defined]
-    if local != int(os.environ.get("WORLD_SIZE", "1")):
-        name_interface()
         check_alike(store, rank, size)
         backend = agreed(store, rank, size, wanted)
         dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=SILENCE)
@@ -291,14 +299,6 @@ def join(backend: str | None = None) -> Ranks:
         raise RanksLost(f"The other ranks cannot be reached ({_first_line(error)}).") from error
 
 
-def usual_backend(local: int) -> str:
-    """NCCL where programs run on GPUs and each of this machine's ranks has one, which becomes this rank's; else Gloo.
-
-    local: ranks on this machine. Raises ConfigError (NoDevice).
-    """
-    asked = devices.asked()
-    is_left_out = asked is Device.CPU or (asked is Device.AUTO and not triton_backend.SEEN_ON_A_GPU)
-    if is_left_out or not torch.cuda.is_available() or torch.cuda.device_count() < local:
 def name_interface() -> None:
     """Has Gloo exchange by the interface over which machine 0 is reached, unless GLOO_SOCKET_IFNAME names another.
 
@@ -314,6 +314,14 @@ def name_interface() -> None:
                 os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
 
 
+def usual_backend(local: int) -> str:
+    """NCCL where programs run on GPUs and each of this machine's ranks has one, which becomes this rank's; else Gloo.
+
+    local: ranks on this machine. Raises ConfigError (NoDevice).
+    """
+    asked = devices.asked()
+    is_left_out = asked is Device.CPU or (asked is Device.AUTO and not triton_backend.SEEN_ON_A_GPU)
+    if is_left_out or not torch.cuda.is_available() or torch.cuda.device_count() < local:
         return GLOO
     torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))  # before anything is tried on it
     is_there = usual_variant() is KernelVariant.TRITON and not triton_backend.is_interpreted()

@@ -7,14 +7,16 @@ import signal
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import NoReturn
 
-import pytest
 import psutil
+import pytest
 import torch
 import torch.distributed as dist
 
+from assay.cli import ranks as places
 from assay.engine.runtime import devices, executor
 from assay.engine.runtime.devices import Device
 from assay.engine.runtime.triton import backend
@@ -29,9 +31,9 @@ from assay.training.ranked_compute import (
     agreed,
     check_alike,
     join,
+    name_interface,
     usual_backend,
 )
-    name_interface,
 
 
 @pytest.fixture
@@ -102,8 +104,6 @@ def test_ranks_of_other_code_compute_nothing_together() -> None:
     check_alike(store, 0, 2)
 
 
-@pytest.mark.parametrize(("rank", "waits"), [("0", SILENCE), ("1", PATIENCE)])
-def test_ranks_wait_for_a_leader_that_stands_by_and_it_not_for_them(
 def _interfaces() -> Iterator[tuple[str, str]]:
     for name, addresses in psutil.net_if_addrs().items():
         yield from ((name, one.address) for one in addresses if one.family is socket.AF_INET)
@@ -144,6 +144,8 @@ def test_of_a_meeting_place_that_is_none_the_meeting_tells(
     assert "GLOO_SOCKET_IFNAME" not in os.environ
 
 
+@pytest.mark.parametrize(("rank", "waits"), [("0", SILENCE), ("1", PATIENCE)])
+def test_ranks_wait_for_a_leader_that_stands_by_and_it_not_for_them(
     rank: str, waits: timedelta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It joins once the first process of its key is gone, and then a clock may run in a game."""
@@ -158,3 +160,27 @@ def test_of_a_meeting_place_that_is_none_the_meeting_tells(
     with pytest.raises(RanksLost, match="nobody is there"):
         join(GLOO)
     assert seen == [waits]
+
+
+def test_a_leader_that_reaches_nobody_acts_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that stood by takes over in a game, when the others have gone."""
+    monkeypatch.setattr(ranked_compute, "rendezvous", _meets_nobody)
+    with _as_usual(), places.leading(places.RankPlace(0, 2)) as compute:
+        assert compute is None
+    assert "the others are lost" in capsys.readouterr().err
+    with pytest.raises(RanksLost), _as_usual():
+        places.follow(places.RankPlace(1, 2))
+
+
+@contextmanager
+def _as_usual() -> Iterator[None]:
+    """Signals and threads of this process are put back."""
+    kept, threads = [(n, signal.getsignal(n)) for n in (signal.SIGINT, signal.SIGTERM)], torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        for number, handler in kept:
+            signal.signal(number, handler)

@@ -30,7 +30,7 @@ from assay.protocol.program.programfile import encode_program
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.trees.tensors import TensorSizeError
 from assay.training import ranked_compute
-from assay.training.ranked_compute import Channel, RankedCompute, Ranks, RanksLost, RankThreads
+from assay.training.ranked_compute import Channel, RankedCompute, Ranks, RankThreads
 from assay.training.rounds import TorchCompute
 from tests.harness.engine.ranked_training import root_of, with_mapped_data, work
 
@@ -125,16 +125,31 @@ def test_ranks_of_two_machines_train_with_the_bits_of_one_process() -> None:
     check(ends[0][1] + ends[1][1])
 
 
-@pytest.mark.parametrize("rank", [pytest.param("0", marks=pytest.mark.long), "1"])
-def test_a_rank_that_dies_ends_the_others_at_once(rank: str) -> None:
+def check_alone(code: int, out: str) -> None:
+    """The leader said that it has lost the others, and has the bits of one process."""
+    assert code == 0 and "the others are lost" in out and "goes on alone" in out, out
+    (line,) = [line for line in out.splitlines() if line.startswith("{")]
+    assert json.loads(line)["root"] == expected()
+
+
+@pytest.mark.long
+def test_a_leader_that_dies_ends_the_others_at_once() -> None:
     """Nobody waits for ever, and nobody goes on with a part of the sums, also where no torchrun ends the others."""
     expected()
     port = free_port()
-    ranks = [bare_rank(number, port, rank) for number in range(2)]
-    ends = [said(one) for one in ranks]
-    assert [code for code, _ in ends] == [9 if rank == "0" else 7, 9 if rank == "1" else 7], ends
-    assert ends[1 - int(rank)][1].splitlines()[-1] == "RanksLost"
+    ends = [said(rank) for rank in [bare_rank(number, port, "0") for number in range(2)]]
+    assert [code for code, _ in ends] == [9, 7], ends
+    assert ends[1][1].splitlines()[-1] == "RanksLost"
     assert all("root" not in out and "rank 0 has ended" not in out for _, out in ends)
+
+
+def test_a_leader_whose_other_rank_dies_goes_on_alone_with_the_same_bits() -> None:
+    """It has the key: games, calls and rounds wait for no operator who starts all ranks again."""
+    expected()
+    port = free_port()
+    leader, other = [said(rank) for rank in [bare_rank(number, port, "1") for number in range(2)]]
+    assert other[0] == 9, other
+    check_alone(*leader)
 
 
 @pytest.mark.parametrize("at", ["works", pytest.param("waits", marks=pytest.mark.long)])
@@ -144,11 +159,10 @@ def test_a_rank_that_is_stopped_holds_the_leader_up_for_no_game(at: str) -> None
     port = free_port()
     leader, other = (bare_rank(number, port, at) for number in range(2))
     try:
-        code, out = said(leader, 120)
+        check_alone(*said(leader, 120))
     finally:
         other.kill()
         other.communicate()
-    assert code == 7 and out.splitlines()[-1] == "RanksLost", out
 
 
 @pytest.mark.long
@@ -167,9 +181,9 @@ def test_a_leader_that_leaves_a_run_shares_no_other_and_the_rest_end_with_it() -
     port = free_port()
     ranks = [bare_rank(rank, port, "leaves") for rank in range(2)]
     ends = [said(rank) for rank in ranks]
-    assert [code for code, _ in ends] == [7, 7]
+    assert [code for code, _ in ends] == [0, 7]
     check(ends[0][1])
-    assert all(out.splitlines()[-1] == "RanksLost" for _, out in ends)
+    assert ends[1][1].splitlines()[-1] == "RanksLost"
 
 
 class ChannelToNobody:
@@ -244,8 +258,7 @@ def test_ranks_that_a_leader_left_in_a_run_are_told_nothing_more() -> None:
     compute, channel = lone_leader()
     with pytest.raises(KeyboardInterrupt):
         compute.run(program, lists, STEPS, on_step=raising(KeyboardInterrupt()))
-    with pytest.raises(RanksLost, match="earlier run"):
-        compute.run(program, lists, STEPS)
+    compute.run(program, lists, STEPS)  # alone
     compute.end()
     assert len(channel.sent) == 1 and not channel.is_closed
 
