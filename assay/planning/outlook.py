@@ -37,7 +37,7 @@ class RoleOutlook:
     """Of a round's calls, or of an epoch's with one finding and no merge."""
     leaving_seconds: int
     """From asking to leave until what was locked is paid out, where nothing is disputed: what was done is settled, or a
-    ticket has served to its end, and then the exit."""
+    ticket has served to its end and nothing that it answered is drawn any more, and then the exit."""
     away_seconds: int = 0
     """How long an auditor may be away before a ticket can lose all of its stake (DU-6): a call that it did not open is
     followed by one whole epoch, and its secret is still hidden. 0 for a seat."""
@@ -100,7 +100,7 @@ def outlook_of_role(charter: RunCharter, *, tickets: int = 0, price_ppm: int = P
     if tickets:
         gas = tickets * (gas_of("attest") + gas_of("open a secret") + gas_of("settle a finding"))
         merge_pay = 0 if charter.by_seats else e.merge_pay
-        leaving = charter.timing.seasoning + charter.timing.exit
+        leaving = charter.timing.seasoning + _undrawn_after(charter) + charter.timing.exit
         away = charter.timing.seed_delay + charter.timing.epoch
         return RoleOutlook(locks, 0, challenge, e.wage, merge_pay, e.shares_per_duty, gas, leaving, away)
     gas = gas_of("commit", "settle")
@@ -124,4 +124,9 @@ def _settled_after(charter: RunCharter) -> int:
     """From a commitment until its audits are over and its base is final, if nobody is late."""
     t = charter.timing
     base = t.beacon_delay + t.hold + t.group_merge + t.merge + t.challenge
-    return charter.chain.inclusion_delay + max(EPOCHS_TO_SETTLE * (t.epoch + t.seed_delay), base)
+    return charter.chain.inclusion_delay + max(_undrawn_after(charter), base)
+
+
+def _undrawn_after(charter: RunCharter) -> int:
+    """From what is drawn or answered until it can be drawn no more, if nobody is late."""
+    return EPOCHS_TO_SETTLE * (charter.timing.epoch + charter.timing.seed_delay)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from assay.planning.outlook import outlook_of_role
 from assay.protocol.rounds.ticket_types import MAX_LINKS, TicketId, TicketTerms, ticket_lock
 from assay.protocol.types import Address, Digest
 from assay_verifier.secret_chains import TicketChains
@@ -26,7 +27,9 @@ from assay_verifier.ticket_keeping import (
     secret_of,
     ticket_actions,
 )
+from tests.harness.rounds.charters import RUN
 from tests.harness.rounds.duties import TERMS, TICKETS, DutyStage
+from tests.harness.rounds.run_limits import changed
 
 BOND = TICKETS.bond
 OWNER = 0
@@ -42,6 +45,8 @@ class KeptTickets:
         self.numbers: list[int] = []
         self.leaving = False
         self.owed = False
+        self.others: list[TicketId] = []
+        """Of somebody who answers every call."""
         self.done: Counter[str] = Counter()
 
     @property
@@ -129,6 +134,9 @@ class KeptTickets:
                 seed = self.epochs[number].seed
                 assert seed is not None
                 stage.duties.open(self.who, held.id, seed, self.secret(held.id, number), [], stage.now)
+        for ticket in self.others:
+            if stage.duties._is_called(ticket, self.epochs[number], stage.now):
+                stage.open(ticket, [])
         while stage.duties.number == number:
             stage.close()
 
@@ -149,6 +157,26 @@ def test_tickets_of_an_owner_that_misses_calls_outlive_their_chains_and_come_bac
     assert not kept.held() and kept.done["ReclaimTicket"] == 2
     assert kept.stage.vault.free_of(kept.who) == before
     assert len(set(kept.numbers)) == len(kept.numbers)
+
+
+@pytest.mark.parametrize("waits", range(0, 3600, 900))
+def test_leaving_takes_as_long_as_who_joins_is_told(waits: int) -> None:
+    """It answers until it counts no longer, and what it answered last is drawn three epochs more."""
+    kept = KeptTickets()
+    kept.others.append(kept.stage.register(1))
+    length, delay = TERMS.length + 1, 120  # of the stage's epochs
+    charter = changed(RUN, "timing", seasoning=TICKETS.seasoning, epoch=length, seed_delay=delay)
+    for _ in range(4):
+        kept.act()
+        kept.epoch()
+    kept.stage.pass_time(waits)
+    asked, kept.leaving = kept.stage.now, True
+    kept.act()
+    while kept.held():
+        kept.epoch()
+        kept.act()
+    told = outlook_of_role(charter, tickets=1).leaving_seconds - charter.timing.exit
+    assert told - (length + delay) < kept.stage.now - asked <= told
 
 
 def test_a_ticket_stays_until_its_findings_and_bounties_are_paid() -> None:
