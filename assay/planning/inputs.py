@@ -15,6 +15,9 @@ from assay.sponsor.charters import GRACE
 MOST_AT_ONE_LEVEL: Final = 64
 """Up to so many seats every solver computes the merge itself, on everybody's updates (docs/adr/0033)."""
 
+LARGEST: Final = 1e30
+"""Of any figure of a plan, and over one the least: what follows from them is a number too."""
+
 FLOPS_PER_TOKEN: Final = 6
 """Operations per parameter and token of a forward and a backward pass (Kaplan et al., 2020, section 2.1)."""
 
@@ -129,10 +132,15 @@ class PlanInputs:
             "batch",
             "capacity",
             "hash_rate",
+            *(["positions"] if self.positions is not None else []),
         )
         for name in names:
-            if not getattr(self, name) > 0:
-                raise UsageError(f"{name} must be above zero.", code="PlanImpossible", remedy="Give a larger value.")
+            if not 1 / LARGEST <= getattr(self, name) <= LARGEST:
+                raise UsageError(
+                    f"{name} must be above zero, and {LARGEST:g} at most.",
+                    code="PlanImpossible",
+                    remedy="Give a value that something has.",
+                )
         # A charter has whole parts per million.
         if not (round(self.audit * PPM) >= 1 and self.audit <= 1 and 0 < self.reaudit < 1 and 0 <= self.cartel < 1):
             raise UsageError(

@@ -13,6 +13,7 @@ from assay.planning.known_runs import YEAR, data_parallel_seconds
 from assay.planning.timing import RoundTiming, time_round
 from assay.protocol.economics import audit_prices
 from assay.protocol.economics.limits import PPM
+from assay.protocol.economics.run_bounds import MAX_CAPACITY, MOST_OF_GROUP, MOST_SEATS
 from assay.protocol.economics.stake_bounds import OPEN_EPOCHS
 from assay.protocol.errors import RejectedError
 from assay.protocol.types import Wei
@@ -33,7 +34,7 @@ class RunSecurity:
     stake: float | None
     """B; None where no stake suffices."""
     tickets: int
-    """That carry twice the duties to be expected."""
+    """That carry twice the duties to be expected of all rounds that may begin in an epoch: with fewer one waits."""
     open_duties: int
     """m, attestations of this epoch and of the two before it for each of c."""
     detection: float
@@ -115,7 +116,7 @@ def plan_run(x: PlanInputs) -> RunPlan:
     """Plans a run."""
     timing = time_round(x)
     duties = x.solvers * x.audit / (1 - x.reaudit)
-    tickets = max(LEAST_TICKETS, math.ceil(2 * duties * timing.epoch / timing.round / x.capacity))
+    tickets = max(LEAST_TICKETS, math.ceil(2 * duties * timing.rounds_of_epoch / x.capacity))
     security = _security(x, timing, tickets)
     found = RunPlan(
         x,
@@ -182,6 +183,12 @@ def _warnings(plan: RunPlan) -> list[str]:
         found.append(f"No stake secures {s.open_duties} open duties a ticket: lower c or raise q.")
     if t.unsettled > audit_prices.MAX_UNSETTLED:
         found.append(f"{t.unsettled} rounds of pay are unsettled at once, above {audit_prices.MAX_UNSETTLED}.")
+    sizes = (
+        ("seats", x.solvers, MOST_SEATS),
+        ("seats in a group", x.group_size, MOST_OF_GROUP),
+        ("duties of a ticket and epoch", x.capacity, MAX_CAPACITY),
+    )
+    found.extend(f"No charter has {count:,} {what}: {most:,} at most." for what, count, most in sizes if count > most)
     if x.rule.carried:
         found.append("The method's memory must be public to be replayed: it is most of what is uploaded.")
     return found

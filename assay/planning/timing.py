@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 from assay.planning.inputs import PlanInputs
@@ -84,6 +85,11 @@ class RoundTiming:
     def round(self) -> float:
         """Of one round."""
         return self.training + self.path.seconds
+
+    @property
+    def rounds_of_epoch(self) -> int:
+        """The most that may begin while an epoch is the newest: all that begin are audited in one."""
+        return math.floor((self.epoch + self.seed_delay) / self.round) + 1
 
     @property
     def wall(self) -> float:

@@ -20,6 +20,8 @@ MAX_HEADER: Final = 2048
 """Bytes of a program's header: two lists of 255 sizes and what stands around them."""
 
 MOST_SEATS: Final = 1024
+MOST_OF_GROUP: Final = 64
+"""Seats whose updates one sum adds."""
 MOST_POSITIONS: Final = 63
 MAX_CAPACITY: Final = 16
 MAX_ARITY: Final = 64
@@ -84,7 +86,7 @@ def _check_training(charter: RunCharter) -> None:
     _at_most([("seats", t.seats, MOST_SEATS)])
     if not charter.by_seats:
         _nonzero("group size", t.group_size)
-        _at_most([("group size", t.group_size, 64)])
+        _at_most([("group size", t.group_size, MOST_OF_GROUP)])
         _nonzero("positions", t.positions)
         _nonzero("top positions", t.top_positions)
     _at_most([("positions", t.positions, MOST_POSITIONS), ("top positions", t.top_positions, MOST_POSITIONS)])

@@ -22,6 +22,7 @@ from assay.planning.known_runs import (
     traffic_reduction,
 )
 from assay.planning.plan import plan_run
+from assay.planning.spans import rounds_of_epoch
 from assay.planning.timing import critical_path, time_round
 from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.economics.round_time import goodput
@@ -30,6 +31,8 @@ from assay.protocol.errors import UsageError
 from assay.protocol.types import Wei
 from assay.sponsor.charters import Pace
 from assay.sponsor.charters import timing as round_timing
+from tests.harness.rounds.charters import RUN
+from tests.harness.rounds.run_limits import changed
 
 SMALL = PlanInputs(
     parameters=124e6, tokens=1e10, solvers=8, up=1e8, down=1e9, flops=2e13, inner_steps=500, batch=65_536.0
@@ -132,9 +135,23 @@ def test_the_multiplier_adds_audits_hashing_and_merging() -> None:
 
 def test_tickets_carry_twice_the_duties_and_never_fewer_than_five() -> None:
     plan = plan_run(LARGE)
-    duties = 1000 * 0.1 / 0.8 * plan.timing.epoch / plan.timing.round
-    assert plan.security.tickets == pytest.approx(2 * duties, abs=1)
+    assert plan.timing.rounds_of_epoch == 2
+    assert plan.security.tickets == 2 * 2 * 1000 * 0.1 / 0.8
     assert plan_run(replace(SMALL, solvers=2)).security.tickets == 5
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("capacity", [1, 4])
+@pytest.mark.parametrize("plain", [SMALL, replace(SMALL, solvers=60), LARGE], ids=["8", "60", "1000"])
+def test_with_the_tickets_of_a_plan_no_round_waits_for_another_epoch(
+    plain: PlanInputs, capacity: int, chain: str
+) -> None:
+    """The gate of rounds counts those that open in one epoch: half a round more, and every second one would wait."""
+    x = replace(plain, capacity=capacity, chain=chain)
+    plan = plan_run(x)
+    rates = {"audit_ppm": 100_000, "reaudit_ppm": 200_000, "capacity": capacity, "shifts": 1}
+    admitted = rounds_of_epoch(changed(RUN, "economics", **rates), plan.security.tickets, x.solvers)
+    assert admitted >= (plan.timing.epoch + plan.timing.seed_delay) / plan.timing.round
 
 
 def test_pay_waits_four_epochs_at_most_as_a_charter_counts_them() -> None:
@@ -158,6 +175,16 @@ def test_a_plan_says_what_speaks_against_it() -> None:
     assert slow.security.stake is None
     assert any("memory must be public" in w for w in plan_run(replace(LARGE, update="sparse-carried")).warnings)
     assert not plan_run(replace(SMALL, inner_steps=2000)).warnings
+    vast = " ".join(plan_run(replace(LARGE, solvers=5000, capacity=17)).warnings)
+    assert "5,000 seats: 1,024" in vast and "71 seats in a group: 64" in vast and "17 duties" in vast
+
+
+@pytest.mark.parametrize("name", ["parameters", "tokens", "up", "flops", "batch", "positions"])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), 1e-300, 1e300])
+def test_figures_that_nothing_has_are_refused_by_name(name: str, value: float) -> None:
+    with pytest.raises(UsageError, match=name) as refused:
+        replace(SMALL, **{name: value})
+    assert refused.value.code == "PlanImpossible"
 
 
 ON_A_NODE = {"rounds-on-a-node.json", "duties-on-a-node.json", "seats.json"}
