@@ -78,6 +78,21 @@ def test_positions_speak_once_for_their_owner_when_their_beacon_is_known(world: 
     assert w.call("Commitments", "countedOf", 0, 1) == (0, False)
 
 
+def test_positions_speak_as_long_as_hold_says_from_their_beacons_time(world: RoundWorld) -> None:
+    """The table of rounds in docs/protocol/round.md: the mask's close and beaconDelay alone would be too early."""
+    w = world
+    who = w.add_person()
+    due = committed(w, [(who, 9)])
+    w.at(due)
+    w.submit_beacon()
+    first, second, *_ = positions_of(w, who, 0)
+    assert w.model.commitments.rounds[0].mask_at + TERMS.beacon_delay < due - 1
+    w.at(due - 1 + TERMS.hold)
+    assert w.hold(who, frozenset(range(SIZE)), [first]) == ""
+    w.tick(1)
+    assert w.hold(who, frozenset(range(SIZE)), [second]) == "TooLate"
+
+
 def test_positions_of_a_convicted_ticket_are_silent(world: RoundWorld) -> None:
     """It sits in committees until its seasoning is over, with nothing left to lose."""
     w = world
