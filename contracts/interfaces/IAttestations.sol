@@ -102,10 +102,10 @@ interface IAttestations is IClaims, IAccusers {
     /// @notice How many findings were made.
     function findings() external view returns (uint256);
 
-    /// @notice The attestation of an id; without a ticket where there is none.
     /// @notice Was the ticket accused when it opened in the epoch, or before the epoch's end? What it answered there is drawn again, as if it had missed it.
     function isDoubted(uint24 epoch, uint32 ticket) external view returns (bool);
 
+    /// @notice The attestation of an id; without a ticket where there is none.
     function attestationOf(bytes32 id) external view returns (Attestation memory);
 
     /// @notice The accusation of an id; NONE where there is none.

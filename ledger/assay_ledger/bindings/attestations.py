@@ -143,7 +143,7 @@ class AttestationsContract(Contract):
         return self._query("accusationsOf(uint32)", "(uint256)", lambda v: v[0], ticket)
 
     def attestation_of(self, id: Digest) -> Query[Attestation]:
-        """`attestationOf`."""
+        """The attestation of an id; without a ticket where there is none."""
         return self._query(
             "attestationOf(bytes32)",
             "((bytes32,uint24,uint32,uint64,uint32,uint8,bool,uint32,uint48))",
@@ -173,9 +173,7 @@ class AttestationsContract(Contract):
         return self._query("findings()", "(uint256)", lambda v: v[0])
 
     def is_doubted(self, epoch: int, ticket: TicketId) -> Query[bool]:
-        """The attestation of an id; without a ticket where there is none.Was the ticket accused when it opened in the
-        epoch, or before the epoch's end?
-        """
+        """Was the ticket accused when it opened in the epoch, or before the epoch's end?"""
         return self._query("isDoubted(uint24,uint32)", "(bool)", lambda v: v[0], epoch, ticket)
 
     def lapse(self, id: Digest) -> Call:

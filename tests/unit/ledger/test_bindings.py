@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -197,3 +198,13 @@ def test_a_log_of_another_form_is_an_error() -> None:
         WorkCommitted.decode({**log, "topics": log["topics"][:2]})
     with pytest.raises(ValueError, match="40 bytes of data are too few"):
         WorkCommitted.decode({**log, "data": HexBytes(log["data"][:40])})
+
+
+def test_no_function_has_the_notice_of_another_beside_its_own() -> None:
+    blocks = {
+        f"{path.name}: {found[1]}": found[0].count("@notice")
+        for path in sorted((bindings.ROOT / "contracts").rglob("*.sol"))
+        for found in re.finditer(r"(?:^ *///.*\n)+ *(.*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert len(blocks) > 500
+    assert {place for place, notices in blocks.items() if notices > 1} == set()
