@@ -335,7 +335,7 @@ interface ITickets {
     /// @notice Is its lock gone? Its positions are nobody's from then on.
     function isConvicted(uint32 ticket) external view returns (bool);
 
-    /// @notice Whether the ticket can answer for what it says: its stake is neither lost nor below B / 2.
+    /// @notice Whether the ticket can answer for what it says: its stake is neither lost nor below nine tenths of B.
     function canAnswer(uint32 ticket) external view returns (bool);
 
     /// @notice Everything about a ticket; empty if it is not there.

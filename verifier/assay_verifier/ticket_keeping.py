@@ -34,7 +34,7 @@ class HeldTicket:
     is_owed: bool = False
     """Whether a finding's wage or a part of a bounty is still to come, which goes to who holds the ticket."""
     can_answer: bool = True
-    """Whether its stake is neither lost nor below B / 2: else no call that it answers goes through."""
+    """Whether its stake is neither lost nor below nine tenths of B: else no call that it answers goes through."""
 
     def serves(self, time: int) -> bool:
         """Whether it counts at a time."""

@@ -44,7 +44,7 @@ class TicketBook(Protocol):
         """Whether its lock is gone."""
 
     def can_answer(self, ticket: TicketId) -> bool:
-        """Whether its stake is neither lost nor below B / 2."""
+        """Whether its stake is neither lost nor below nine tenths of B."""
 
     def dispute(self, ticket: TicketId) -> None:
         """A game about it begins. Raises TicketNotFound."""

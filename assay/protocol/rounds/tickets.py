@@ -305,7 +305,7 @@ class Tickets:
         return held is not None and held.convicted_at != 0
 
     def can_answer(self, ticket: TicketId) -> bool:
-        """Whether its stake is neither lost nor below B / 2.
+        """Whether its stake is neither lost nor below nine tenths of B.
 
         Attack: let fines drain a stake, half of them into one's own pocket, and lie for what is left.
         """

@@ -236,7 +236,7 @@ class TicketsContract(Contract):
         return self._query("bond()", "(uint128)", lambda v: Wei(v[0]))
 
     def can_answer(self, ticket: TicketId) -> Query[bool]:
-        """Whether the ticket can answer for what it says: its stake is neither lost nor below B / 2."""
+        """Whether the ticket can answer for what it says: its stake is neither lost nor below nine tenths of B."""
         return self._query("canAnswer(uint32)", "(bool)", lambda v: v[0], ticket)
 
     def collect(self, ticket: TicketId, number: int) -> Call:
