@@ -46,6 +46,7 @@ from assay_verifier.answering import (
 )
 from assay_verifier.audit_jobs import AuditJobs
 from assay_verifier.calling import own_calls
+from assay_verifier.erring import ErredMachine
 from assay_verifier.finding_book import Ended, FindingBook
 from assay_verifier.pacing import SLOWER, Measured, OutOfTime, Stint, UnitPace
 from assay_verifier.replaying import CommitmentReplay
@@ -115,6 +116,7 @@ class ReplayingAgent(Agent):
         self._unchecked: dict[tuple[Digest, Digest | None], int] = {}
         self._units, self._again = Measured(), Measured()
         self._called_at: tuple[object, ...] = ()
+        self._erred = ErredMachine()
         self._free = 0
 
     def keep_copies(self, view: RunView) -> None:
@@ -129,8 +131,7 @@ class ReplayingAgent(Agent):
         super().refresh(view)
         self.records = ViewRecords(view)
         held = self.records.held_tickets()
-        newest = len(view.epochs) - 1
-        epoch = view.epochs[-1]
+        newest, epoch = len(view.epochs) - 1, view.epochs[-1]
         # What a call owes changes with its epoch alone, and with a reorganization of what it is drawn over; who may
         # answer it, with each fine and each amount put back.
         homes = range(max(0, newest - 1), newest + 1)
@@ -154,8 +155,8 @@ class ReplayingAgent(Agent):
         # Bad luck: away for a call, and back with replays as long as the epoch: a hidden secret costs the stake.
         yield from () if stopped else secrets_owed(held, self.records)
         yield from (action for action in audits if not isinstance(action, OpenCall))
-        bond = self.target.facts.tickets.bond
-        plan = TicketPlan(self.tickets_wanted, self._is_leaving(view), self._free, bond, stopped)
+        wanted = 0 if self._erred.has_erred(view) else self.tickets_wanted
+        plan = TicketPlan(wanted, self._is_leaving(view), self._free, self.target.facts.tickets.bond, stopped)
         yield from ticket_actions(plan, held, self.chains, self.records, view.now)
         yield from self.keep(view)
         yield from self._bases(view)
@@ -309,8 +310,7 @@ class ReplayingAgent(Agent):
 
     def do_show(self, action: ShowSecret, view: RunView) -> None:
         """Shows the secret of a call that was not answered."""
-        secret = self.secret(action.ticket, action.epoch)
-        self.send(self.target.duties.show(action.ticket, action.epoch, secret))
+        self.send(self.target.duties.show(action.ticket, action.epoch, self.secret(action.ticket, action.epoch)))
 
     def secret(self, ticket: int, epoch: int) -> Digest:
         """The secret of one of this owner's tickets. Raises InvariantError (NoSecret)."""

@@ -13,6 +13,7 @@ from assay.protocol.game.table import Side
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.sponsor.charters import AuditRates
+from assay.sponsor.launching import deposit, mint_tokens, stake_of
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds.view import RunView
 from assay_verifier.cheats import AuditCheat
@@ -89,6 +90,18 @@ def test_who_agrees_with_a_blind_one_is_convicted_at_the_key_it_answered_for(
     # Its own accumulator is true; the one that it took over is not.
     finding = view.state.attestations[view.state.accusations[game.ref.outer_root].against].finding
     assert 0 < game.ref.duty < len(finding.keys) and is_spotless(made, view)
+
+
+def test_who_lost_a_stake_by_what_it_signed_registers_no_other_ticket(stage: SharedChain, tmp_path: Path) -> None:
+    """Bad luck: a machine that errs loses one stake after another, as long as any is free."""
+    made = audited(stage, tmp_path, {AuditCheat.FALSE_ACCUSER: 3})
+    who, more = made.players["false-accuser"].agent, stake_of(made.run.charter, tickets=2)
+    mint_tokens(made.chain, who.account, made.run.token, who.me, more)
+    deposit(made.chain, who.account, made.run, more)
+    first = len(made.settle(lambda view: any(held.convicted_at for _, held in view.tickets_of(who.me))).epochs)
+    view = made.settle(lambda view: len(view.epochs) > first + 1)
+    assert made.chain.ask(made.run.vault.free(who.me)) >= made.run.charter.economics.ticket_bond
+    assert len([held for held in view.books.registry.tickets.values() if held.owner == who.me]) == 3
 
 
 def test_a_false_accusation_loses_its_game_and_its_update_part_its_ticket(stage: SharedChain, tmp_path: Path) -> None:
