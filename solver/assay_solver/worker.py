@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from assay.protocol.errors import InvariantError
+from assay.protocol.errors import InvariantError, UnavailableError
 from assay.protocol.program.trace import Tamper
 from assay.protocol.rounds.ids import marks_digest
 from assay.protocol.rounds.terms import SeatWork
@@ -131,14 +131,26 @@ class Worker(Agent):
                 yield RestoreUpdate(work.round, epoch)
 
     def do_restore_update(self, action: RestoreUpdate, view: RunView) -> None:
-        """Puts its update back where the store has lost it. Raises UnavailableError."""
-        specs = self.archive.update_specs
-        for work in self._unsettled(view):
+        """Puts its update back where the store has lost it, and what its oldest round starts from: later bases follow
+        from that and from updates. Raises UnavailableError."""
+        specs, mine = self.archive.update_specs, self._unsettled(view)
+        if action.round == mine[0].round:
+            self._restore_base(action.round, view)
+        for work in mine:
             root = work.work.update
             if work.round == action.round and not self.objects.is_served(root, specs):
                 with self.objects.own_copies_first():
                     self.put_update(action.round, self.objects.list(root, specs))
         self._restored[action.round] = action.epoch
+
+    def _restore_base(self, round_: Round, view: RunView) -> None:
+        """Attack: the same with what a round starts from, so that its auditors miss their duties and are fined."""
+        try:
+            with self.objects.own_copies_only():
+                lists = self.archive.fetch_base(view, view.round_of(round_).parent)
+        except UnavailableError:
+            return  # others have it, or nobody
+        self.archive.serve_base(lists)
 
     def _unsettled(self, view: RunView) -> list[WorkRecord]:
         """This actor's commitments that are not settled, the oldest first."""

@@ -109,6 +109,26 @@ def test_what_is_wiped_after_it_was_held_is_put_back_by_who_published_it(dispute
         assert stranger.base_roots(stranger.base(view, 1, COMPUTE)) == view.lists(1)
 
 
+def test_a_base_that_is_wiped_is_put_back_while_its_work_is_audited(disputed: WholeRun, tmp_path: Path) -> None:
+    """Else auditors that come anew, or without copies, miss what they are drawn for, and are fined."""
+    shutil.copytree(disputed.store.location, tmp_path / "store")
+    store = open_store(tmp_path / "store")
+    with aside(disputed):
+        for name in disputed.players:
+            again(disputed, name, store=store)
+        # Those who replayed work on it have published it, and do so once.
+        first = len(disputed.settle(lambda view: len(view.state.attestations) == 2).epochs)
+        archive = disputed.players["vera"].agent.archive
+        for marker in (tmp_path / "store" / "names" / "lists" / archive.facts.rounds.parameters.hex()).iterdir():
+            (tmp_path / "store" / "objects" / marker.name[:2] / marker.name).unlink()
+            marker.unlink()
+        stranger = Archive(archive.charter, archive.facts, Objects(store), Publications(disputed.chain, Objects(store)))
+        with pytest.raises(UnavailableError):
+            stranger.fetch_base(disputed.view, 0)
+        view = disputed.settle(lambda view: len(view.epochs) > first + 1)
+        assert stranger.base_roots(stranger.fetch_base(view, 0)) == view.lists(0)
+
+
 # --- hostile to whoever is challenged
 
 
