@@ -124,7 +124,8 @@ class Pages(PageParts):
     def money(self, request: Request) -> HTMLResponse:
         """Escrow, payments, bounties, grants, revenue."""
         with self._reader.reading() as reader:
-            return self._page(request, "money.html", money=money_document(reader), actors=actors(reader, ROWS))
+            document = money_document(reader)
+            return self._page(request, "money.html", money=document, actors=actors(reader, ROWS), shown=ROWS)
 
     def card(self, request: Request) -> HTMLResponse:
         """The model card."""
@@ -229,6 +230,7 @@ class Pages(PageParts):
                 request,
                 "ticket.html",
                 t=document,
+                shown=ROWS,
                 findings=[finding_document(reader, record) for record in mine],
                 accusations=[self._get.accusation(name) for name in names],
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -12,10 +13,14 @@ from assay.explorer.games import game_document
 from assay.explorer.reader import RunReader
 from assay.explorer.revenue_documents import account_document
 from assay.explorer.work_documents import tenure_document, work_document
+from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.rounds.ids import tenure_lock
 from assay.protocol.rounds.ticket_types import ticket_lock
 from assay.protocol.types import Address, Digest
+from assay_ledger.agents.money_keeper import seated_next
+from assay_ledger.chain.client import Head
 from assay_ledger.rounds.money_records import GrantRecord
+from assay_ledger.rounds.run import Run
 
 # --- people
 
@@ -29,6 +34,7 @@ def actor_document(reader: RunReader, who: Address) -> Document:
         "role": " and ".join(roles_of(reader, who)) or "-",
         **figures,
         "earned": wei(reader.money.of(who).earned),
+        "leaving_after": reader.money.leaving_after.get(who) if reader.money.of(who).leaving else None,
         "withdrawal_address": hexed(reader.money.payee_of(who)),
     }
 
@@ -97,9 +103,33 @@ def member_document(reader: RunReader, who: Address) -> Document:
         "games": [game_document(reader, game) for game in games[-LATEST:]],
         "convictions": [game_document(reader, game) for game in lost],
         "grants": [grant_document(name, grant) for name, grant in vesting[-LATEST:]],
+        "claimable": claimable(reader, who),
         "locks": len(reader.money.locks_of(who)),
         "deposits": [account_document(one) for one in reader.earnings.gateways.accounts_of[who][-LATEST:]],
     }
+
+
+CLAIMS_EVERY_S: Final = 60
+"""Of chain time, between two questions what an owner may claim: it grows by the second."""
+
+
+def claimable(reader: RunReader, who: Address) -> list[Document]:
+    """Revenue that an owner of shares may claim, by token, as of the block in which the contract was asked; `amount` is
+    null while it is being asked. Of who never had a share nothing is asked."""
+    figures, head, run = reader.money.of(who), reader.state.head, reader.run
+    if not (figures.shares or figures.claimed):
+        return []
+    found = []
+    for token in run.charter.revenue_tokens:
+        key = ("claimable", who, token, head.timestamp // CLAIMS_EVERY_S)
+        asked = reader.node.find(key, partial(_claimable, run, token, who, head))
+        amount, at = (None, None) if asked is None else asked
+        found.append({"token": hexed(token), "amount": None if amount is None else wei(amount), "at": at})
+    return found
+
+
+def _claimable(run: Run, token: Address, who: Address, head: Head) -> tuple[int, int]:
+    return int(run.chain.ask(run.revenue.claimable(token, who), at=head.number)), head.timestamp
 
 
 # --- money
@@ -114,10 +144,24 @@ def grant_document(name: Digest, grant: GrantRecord) -> Document:
     return {"id": hexed(name), "owner": hexed(grant.owner), "amount": wei(grant.amount), "vests_at": grant.vests_at}
 
 
+def next_round(reader: RunReader) -> Document | None:
+    """What a round of the seats that are held sets aside, and for how many such rounds the rest of the escrow is enough
+    before anything comes back of it; None where no round opens any more."""
+    view, money = reader.view, reader.state.money
+    left = view.charter.rounds - len(view.books.commitments.rounds)
+    if money.is_ended or not left:
+        return None
+    seats = seated_next(view) or view.charter.training.seats
+    costs, free = cost_of(view.charter, seats, view.books.price_ppm), money.balance - money.reserved_total
+    return {"seats": seats, "costs": wei(costs), "enough_for": free // max(costs, 1), "left": left}
+
+
 def money_document(reader: RunReader) -> Document:
     """Where the run's money is and went: escrow, payments, pots of convictions, shares that vest, revenue."""
     money, books = reader.state.money, reader.money
     newest = list(islice(reversed(money.vesting.items()), GRANTS_SHOWN))
+    # Attack: strangers who fund a run with a unit of its token each. Whoever funded most comes first.
+    funders = sorted(money.funded.items(), key=lambda entry: (-entry[1], entry[0]))
     whose = {tenure_lock(number): ("tenure", number) for number in reader.state.books.tenures.tenures}
     whose |= {ticket_lock(number): ("ticket", int(number)) for number in ticket_numbers(reader)}
     return {
@@ -126,7 +170,8 @@ def money_document(reader: RunReader) -> Document:
         "escrow": wei(money.balance),
         "reserved": {str(round_): wei(held.total) for round_, held in sorted(money.reserves.items())},
         "unreserved": wei(money.balance - money.reserved_total),
-        "funded": [{"who": hexed(who), "amount": wei(amount)} for who, amount in sorted(money.funded.items())],
+        "next_round": next_round(reader),
+        "funded": [{"who": hexed(who), "amount": wei(amount)} for who, amount in funders],
         "paid": {
             "work": wei(sum(books.work_pay.values())),
             "findings": wei(sum(books.finding_pay.values())),

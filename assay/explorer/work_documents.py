@@ -49,6 +49,8 @@ def run_document(reader: RunReader) -> Document:
         "accusations": len(state.accusations),
         "games": {"all": len(state.games), "open": sum(not g.is_over for g in state.games.values())},
         "economics": plain({name: wei(v) if _is_amount(name) else v for name, v in _fields(c.economics).items()}),
+        "price_ppm": reader.votes.price_ppm,
+        "governed": c.governance.is_named,
         "timing": _fields(c.timing),
         "launch": _fields(c.launch),
         "burned": wei(reader.money.burned),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -14,11 +15,13 @@ from assay.explorer.app import make_app
 from assay.explorer.event_rows import ShownEvents
 from assay.explorer.explain import explain
 from assay.explorer.reader import RunReader
+from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.rounds.terms import WorkStatus
 from assay.protocol.types import Wei
+from assay.sponsor.launching import fund_run, mint_tokens
 from assay.status.account import money_of
 from assay_ledger.bindings.payments import FindingPaid, WorkPaid
-from assay_ledger.chain.client import Head
+from assay_ledger.chain.client import Head, address_of
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.commands import assay_on
@@ -132,3 +135,25 @@ def test_settled_work_and_findings_say_the_tokens_and_shares_that_they_brought(p
     assert said[1] == f"It was paid {tokens[1] * pays}{shares[1]}"
     page = TestClient(make_app(reader)).get(f"/rounds/{work.round}").text
     assert f'<td class="n">{terms.shares_per_unit / 1e18:.2f}</td>' in page
+
+
+def fund(made: WholeRun, amount: int) -> None:
+    sponsor = made.stage.sponsor
+    mint_tokens(made.chain, sponsor, made.run.token, address_of(sponsor), Wei(amount))
+    fund_run(made.chain, sponsor, made.run, Wei(amount))
+
+
+def test_the_page_of_money_says_what_a_round_sets_aside_and_how_many_the_escrow_is_enough_for(made: WholeRun) -> None:
+    def shown() -> tuple[Any, str]:
+        client = TestClient(make_app(RunReader(made.run)))
+        return client.get("/api/v1/money").json()["next_round"], client.get("/money").text
+
+    costs = cost_of(made.run.charter, 1)
+    found, page = shown()
+    assert found == {"seats": 1, "costs": str(costs), "enough_for": 0, "left": 3} and "enough for 0 of the 3" in page
+    fund(made, 2 * costs + 1)
+    found, page = shown()
+    assert found["enough_for"] == 2 and "enough for 2 of the 3" in page and "assay run fund" in page
+    fund(made, 7 * costs)
+    found, page = shown()
+    assert found["enough_for"] == 9 and "enough for 3 of the 3" in page and "assay run fund" not in page

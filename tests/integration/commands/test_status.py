@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 from typer.testing import Result
 
 from assay.amounts import TEST_MONEY
 from assay.cli import progress
 from assay.cli.seeing import READING_RUN
 from assay.cli.status import lines
+from assay.explorer import words
+from assay.explorer.app import make_app
+from assay.explorer.reader import RunReader
 from assay.protocol.errors import UsageError
 from assay.protocol.run.claims import ClaimKind, ClaimRef, challenge_commitment
 from assay.protocol.types import Round, Seat, Wei
@@ -87,6 +91,8 @@ def test_what_was_asked_out_is_shown_with_the_time_that_the_vault_keeps(made: Wh
     found = told(made, "ada")
     assert found["leaving"] == {"amount": str(leaving), "ends_at": not_before + 1, "is_due": False}
     assert "can be withdrawn in " in asked(made, "ada").stdout
+    page = TestClient(make_app(RunReader(made.run))).get(f"/actors/0x{ada.me.hex()}").text
+    assert f"which can be taken out after {words.when(not_before)} UTC" in page and "assay ledger withdraw" in page
     made.chain.rpc("evm_mine", hex(not_before))
     assert not told(made, "ada")["leaving"]["is_due"]
     made.chain.rpc("evm_mine", hex(not_before + 1))

@@ -166,6 +166,11 @@ def test_what_is_shown_is_what_the_contracts_say_through_every_week(explored: Ex
         # One owner has all shares: what it may claim is what came to all of them, and three times what one earned.
         assert 0 <= int(shown["earned"]) - explored.claimable(me) <= 1
         assert -ATTO < explored.claimable(me) * ATTO - 3 * int(shown["per_share_atto"]) < 3
+        (due,) = explored.shown(f"/actors/0x{me.hex()}")["claimable"]
+        assert (due["amount"], due["at"]) == (str(explored.claimable(me)), paid.chain.head().timestamp)
+        page = explored.client.get(f"/actors/0x{me.hex()}").text
+        assert f"<dt>revenue to claim</dt><dd>{paid.run.currency.show(explored.claimable(me))} in token" in page
+        assert "assay ledger claim" in page
     explored.mint(other, ETHER)
     held = {me: 3, other: 1}
     explored.pass_until(begins + 8 * WEEK)

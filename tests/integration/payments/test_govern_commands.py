@@ -154,6 +154,9 @@ def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> No
     assert status(run)["price"] == 0.75
     shown = explored(run)
     assert (shown["open"], shown["price_ppm"], shown["proposals"][0]["state"]) == (0, 750_000, "executed")
+    # Whoever reads the charter's price reads beside it what is paid by now.
+    page = TestClient(make_app(RunReader(run.run))).get("/run").text
+    assert "of which rounds that open now pay" in page and ">75 %</strong>" in page
 
 
 def test_a_voters_bytes_that_are_no_text_stop_nobody(governed: PaidRun) -> None:
