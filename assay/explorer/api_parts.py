@@ -135,7 +135,7 @@ def losses_document(losses: Losses | None, wanted: Callable[[], list[Wanted]]) -
             for p in points
         ],
         "letter_entropy": losses.letter_entropy,
-        "reason": losses.reason,
+        "reason": losses.reason or (None if any(p.loss is not None for p in points) else losses.missed),
     }
 
 

@@ -66,20 +66,23 @@ def loss_chart(
             f'<text class="limit" x="{size.width - RIGHT}" y="{at - 5:.1f}" text-anchor="end">'
             f"letter frequencies alone {letter_entropy:.3f}</text>"
         )
+    # Of a sponsor's own model nobody knows what its loss is in, nor letters' frequencies.
+    unit = "" if letter_entropy is None else " nats"
     generations = _thinned(sorted((w.step, loss, w.label) for w, loss in known))
     parts.append(f'<polyline class="loss" points="{_points([(s, v) for s, v, _ in generations], x, y)}"/>')
     every = -(-len(generations) // size.labels)
     for place, (step, loss, label) in enumerate(generations):
         parts.append(
             f'<circle class="loss" cx="{x(step):.1f}" cy="{y(loss):.1f}" r="4.5">'
-            f"<title>{escape(label)}: {loss:.4f} nats</title></circle>"
+            f"<title>{escape(label)}: {loss:.4f}{unit}</title></circle>"
         )
         if (len(generations) - 1 - place) % every == 0:
-            at = min(y(loss) + 19, size.height - BOTTOM - 4)
+            # Below its point, or above it where there is no room between the point and the axis.
+            at = y(loss) + (19 if y(loss) + 23 <= size.height - BOTTOM else -10)
             parts.append(f'<text class="value" x="{x(step):.1f}" y="{at:.1f}" {_anchor(step, last)}>{loss:.3f}</text>')
     body = "".join(parts)
     first_loss, last_loss = generations[0][1], generations[-1][1]
-    label = f"Validation loss from {first_loss:.3f} to {last_loss:.3f} nats per character"
+    label = f"Validation loss from {first_loss:.3f} to {last_loss:.3f}{unit and f'{unit} per character'}"
     box = f'class="{size.name}" viewBox="0 0 {size.width} {size.height}"'
     return f'<svg {box} role="img" aria-label="{label}">{body}</svg>'
 

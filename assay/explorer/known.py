@@ -39,6 +39,9 @@ class KnownRun:
     def take(self, contract: str, found: Logged[Event], time: int) -> None:
         """The next event, of a block at this chain time, in seconds. Raises as `fold`."""
         event, transaction = found.event, found.transaction
+        # While a long run is read for the first time pages show it as of the newest event, and not as of 1970.
+        if found.block > self.state.head.number:
+            self.state.head = Head(found.block, time)
         fold(self.state, event, time, transaction)
         self.money.on_event(event)
         self.earnings.on_event(contract, event, time)

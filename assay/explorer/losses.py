@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from assay.explorer.lookups import odd
 from assay.explorer.reader import RunReader
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.rounds.terms import GenerationStatus
@@ -45,7 +46,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A wanted point with its loss in nats per character, None while it is not computed."""
+    """A wanted point with its loss, of a text in nats per character; None while it is not computed."""
 
     wanted: Wanted
     loss: float | None
@@ -79,6 +80,8 @@ class Losses:
         self._thread: threading.Thread | None = None
         self.reason: str | None = None
         """Why there is no curve; None while nothing is wrong."""
+        self.missed: str | None = None
+        """Why the newest of the points that could not be computed was not."""
         self.version = 0
         """Counts what became known."""
         self.letter_entropy: float | None = None
@@ -108,9 +111,9 @@ class Losses:
         _be_gentle()
         try:
             weigh, self.letter_entropy = self._make()
-        except (AssayError, ImportError) as error:
+        except Exception as error:  # a card is a stranger's word: the thread outlives whatever it leads to
             self._refused_at = self._clock()
-            self.reason = error.explain() if isinstance(error, AssayError) else "torch is not installed."
+            self.reason = "torch is not installed." if isinstance(error, ImportError) else _why(error)
             self.version += 1
             return
         while True:
@@ -121,13 +124,20 @@ class Losses:
                 wanted = self._queue.pop(0)
             try:
                 loss = weigh(wanted.root)
-            except AssayError:
+            except Exception as error:
+                # Attack: a card that names another model than the run's, whose weights fit none. A thread that died of
+                # it would begin anew with each look at the page, and read text and module again.
                 with self._lock:
                     self._missing[wanted.root] = self._clock()
+                    self.missed = _why(error)
             else:
                 with self._lock:
                     self._known[wanted.root] = loss
             self.version += 1
+
+
+def _why(error: Exception) -> str:
+    return (error if isinstance(error, AssayError) else odd(error)).explain()
 
 
 def losses_of(reader: RunReader) -> Losses:

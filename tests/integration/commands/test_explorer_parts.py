@@ -16,6 +16,7 @@ from unittest.mock import Mock
 import pytest
 
 from assay.amounts import Currency
+from assay.explorer.api_parts import losses_document
 from assay.explorer.chart import MOST_POINTS, loss_chart
 from assay.explorer.codes import STANDING_CODES, all_codes, event_meaning, find_code
 from assay.explorer.losses import AGAIN_AFTER_S, Losses, Point, Wanted, Weigh
@@ -136,6 +137,35 @@ def test_without_text_or_torch_the_page_gets_a_reason() -> None:
     losses.wait()
     assert losses.points([])[:1] == []
     assert losses.reason == "There is no card. Ask the sponsor."
+
+
+def test_weights_that_fit_no_module_end_no_thread_and_are_said() -> None:
+    """Attack: a card that names another preset than the run's. A thread that died of it was started by every look."""
+    made: list[bool] = []
+
+    def make() -> tuple[Weigh, None]:
+        made.append(True)
+        return lambda root: int(root.hex()[:0]) * 1.0, None
+
+    losses, wanted = Losses(make), [Wanted(root(f"{k}"), 25 * k, f"generation {k}") for k in range(3)]
+    for _ in range(3):
+        losses.points(wanted)
+        losses.wait()
+    assert len(made) == 1
+    assert "makes no sense (ValueError" in losses_document(losses, lambda: wanted)["reason"]
+
+    def fail() -> tuple[Weigh, None]:
+        raise ZeroDivisionError("of a card")
+
+    losses = Losses(fail)
+    losses.points(wanted)
+    losses.wait()
+    assert "ZeroDivisionError" in losses_document(losses, lambda: wanted)["reason"]
+
+
+def test_only_the_loss_of_a_text_is_said_to_be_in_nats_of_a_character() -> None:
+    of_text, of_images = (loss_chart([point(0, 2.0), point(25, 1.0)], entropy, 25) or "" for entropy in (3.2, None))
+    assert "1.000 nats per character" in of_text and "2.0000 nats<" in of_text and "nats" not in of_images
 
 
 def test_a_store_that_was_away_for_a_moment_hides_no_curve_for_good() -> None:

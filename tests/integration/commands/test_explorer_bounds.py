@@ -1,0 +1,73 @@
+"""Pages of a run that is long, that strangers fill, or that is not read to its end yet."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+from starlette.testclient import TestClient
+
+from assay.bench.imagined_run import ImaginedRun, ToldEvent, imagined_events
+from assay.explorer.app import make_app
+from assay.explorer.page_parts import ROWS
+from assay.explorer.reader import RunReader
+from assay.explorer.words import number, when
+from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.types import Address, Wei
+from assay_ledger.bindings.escrow import Funded
+from assay_ledger.chain.client import Head
+
+STRANGERS = 3 * ROWS
+
+
+def take(reader: RunReader, told: list[ToldEvent]) -> None:
+    reader.take(reader.known, told, Head(told[-1][1].block, told[-1][2]))
+
+
+@pytest.fixture(scope="module")
+def reader() -> RunReader:
+    """A run of 4 seats in which every ticket was called more often than a page shows, as nobody asks its node."""
+    reader = RunReader(ImaginedRun(4))
+    source = imagined_events(reader.run, 100_000)
+    while len(reader.shelves.calls_of_ticket[TicketId(1)]) <= ROWS:
+        take(reader, list(islice(source, 2_000)))
+    reader.is_following = True
+    return reader
+
+
+def test_a_ticket_s_page_shows_its_newest_calls(reader: RunReader) -> None:
+    calls = sorted(reader.shelves.calls_of_ticket[TicketId(1)])
+    page = TestClient(make_app(reader)).get("/tickets/1").text
+    assert f"epoch {calls[-1]}</a>" in page and f"epoch {calls[0]}</a>" not in page
+    assert f"The newest {ROWS} of {len(calls)}" in page
+
+
+def test_strangers_who_fund_a_run_with_next_to_nothing_hide_nobody(reader: RunReader) -> None:
+    """Attack: a unit of the token from each of many addresses, which sort before the sponsor's."""
+    contract, found, at = next(told for told in imagined_events(reader.run, 100) if isinstance(told[1].event, Funded))
+    assert isinstance(found.event, Funded)
+    sponsor = found.event.funder
+    strangers = [Address(bytes(16) + k.to_bytes(4, "big")) for k in range(1, STRANGERS)]
+    for who in strangers:
+        reader.take(reader.known, [(contract, replace(found, event=Funded(who, Wei(1))), at)], None)
+    page = TestClient(make_app(reader)).get("/money").text
+    funders = page[page.index("<caption>Funders") : page.index("</table>", page.index("<caption>Funders"))]
+    assert funders.count("<tr>") == 1 + ROWS and "0x" + sponsor.hex() in funders
+    assert f"{STRANGERS - ROWS} others" in page
+
+
+def test_a_run_that_is_still_being_read_is_shown_as_of_its_newest_event() -> None:
+    reader = RunReader(ImaginedRun(4))
+    told = list(islice(imagined_events(reader.run, 4_000), 1_500))
+    reader.take(reader.known, told, None)
+    reader.is_following = True
+    reader.node.start()
+    client = TestClient(make_app(reader))
+    _, newest, at = told[-1]
+    page = client.get("/").text
+    assert "still being read: 1 500 events" in page
+    assert f"Block {number(newest.block)}, chain time {when(at)} UTC" in page and "not begun" not in page
+    times = client.get("/rounds/2").text
+    assert "a commitment is paid</td>" in times and '<span class="soft">in ' not in times, "its times are over"
+    reader.stop()
