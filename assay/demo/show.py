@@ -48,7 +48,7 @@ def _ledger(scene: DemoScene, document: dict[str, Any]) -> Table:
     table.add_column("actor", no_wrap=True)
     columns = ("deposited", "earned", "lost", "stake", "shares", "claimed")
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", overflow="fold")
     punished = {entry["address"] for entry in document["slashed"]} | document["fined"].keys()
     for who, name in names_of(scene).items():
         cells = (rounded(document[column].get(who, 0)) for column in columns)
@@ -62,7 +62,7 @@ def disputes_table(addresses: Mapping[str, Address], disputes: Sequence[dict[str
     for column in ("claim", "loser"):
         table.add_column(column, overflow="fold")
     for column in ("selections", "ended in", "txs", "gas", "last"):
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", overflow="fold")
     names = {to_checksum_address(address): name for name, address in addresses.items()}
     for entry in disputes:
         table.add_row(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from rich.console import Console
 
+from assay.demo import show
 from assay.demo.cast import FALSE_TICKETS, MOST_DUTIES, TICKETS, DemoCheat, choose_cast
 from assay.demo.meter import KINDS, CpuMeter, kind_of
 from assay.demo.show import sentences
@@ -164,3 +168,12 @@ def test_the_last_words_name_what_the_model_card_names(generation: int | None, w
     words = said(card={"audits": {"owners": 3}, "false_work": (work,), "false_roots": (root,)})
     assert f"names the false update: update of round 1, seat 4, by solver-ada (game 7), {where}" in words
     assert "names a false root of generation 2, by solver-ada (game 8)." in words
+
+
+def test_no_digit_of_the_final_ledger_is_left_out_where_a_terminal_is_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(show, "names_of", lambda _: {ADA: "solver-false-step", BOB: "whistleblower-1"})
+    sums = {name: {ADA: 1_278_936 * 10**18, BOB: 10**18} for name in ("deposited", "earned", "lost", "stake")}
+    document = sums | {"shares": {ADA: 10**20}, "claimed": {BOB: 324 * 10**18}, "slashed": [], "fined": {}}
+    shown = io.StringIO()
+    Console(file=shown, width=80).print(show._ledger(Mock(), document))
+    assert "…" not in shown.getvalue() and "324.00" in shown.getvalue()
