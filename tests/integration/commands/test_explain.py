@@ -143,7 +143,7 @@ def fund(made: WholeRun, amount: int) -> None:
     fund_run(made.chain, sponsor, made.run, Wei(amount))
 
 
-def test_the_page_of_money_says_what_a_round_sets_aside_and_how_many_the_escrow_is_enough_for(made: WholeRun) -> None:
+def test_the_page_of_money_says_how_many_rounds_the_escrow_is_enough_for(made: WholeRun) -> None:
     def shown() -> tuple[Any, str]:
         client = TestClient(make_app(RunReader(made.run)))
         return client.get("/api/v1/money").json()["next_round"], client.get("/money").text
