@@ -293,10 +293,10 @@ def confirm(question: str, *, yes: bool) -> None:
         raise CancelledError("Nothing was sent.", code="Cancelled")
 
 
-def print_json(document: Any) -> None:
-    """One JSON document on stdout, in ASCII where stdout takes anything but UTF-8."""
-    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    typer.echo(json.dumps(document, default=_jsonable, ensure_ascii=not is_utf8))
+def print_json(document: Any, file: TextIO | None = None) -> None:
+    """One JSON document on stdout, or on what stands in for it, in ASCII where that takes anything but UTF-8."""
+    is_utf8 = ((file or sys.stdout).encoding or "").lower().replace("-", "") == "utf8"
+    typer.echo(json.dumps(document, default=_jsonable, ensure_ascii=not is_utf8), file=file)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

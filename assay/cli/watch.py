@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, TextIO, cast
 
 import typer
 
@@ -91,21 +92,27 @@ def _watch_on(
     *,
     as_json: bool,
 ) -> None:
+    from assay.observing.unhurried import UnhurriedStream
     from assay.watchdog.alarms import Standing, changes
     from assay.watchdog.webhooks import notice_of
 
     standing: Standing = {}
-    while not stop.is_set():
-        looks.begun()
-        after = dict(dog.look())
-        looks.looked(after.values())
-        for raised, alarm in changes(standing, after):
-            notice = notice_of(place, alarm, raised, *dog.head)
-            hook.keep(notice)
-            if as_json:
-                print_json(notice)
-            talk.print(f"{'raised' if raised else 'cleared'}: {alarm.about}: {alarm.text}", markup=False)
-        standing = after
-        hook.send()
-        looks.rests()
-        stop.wait(every)
+    # Attack on oneself: a file of notices on a full disk, or a reader that stalls, and the webhook hears no more.
+    out = UnhurriedStream(sys.stdout)
+    try:
+        while not stop.is_set():
+            looks.begun()
+            after = dict(dog.look())
+            looks.looked(after.values())
+            for raised, alarm in changes(standing, after):
+                notice = notice_of(place, alarm, raised, *dog.head)
+                hook.keep(notice)
+                if as_json:
+                    print_json(notice, cast("TextIO", out))
+                talk.print(f"{'raised' if raised else 'cleared'}: {alarm.about}: {alarm.text}", markup=False)
+            standing = after
+            hook.send()
+            looks.rests()
+            stop.wait(every)
+    finally:
+        out.finish()

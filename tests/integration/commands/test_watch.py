@@ -84,12 +84,14 @@ def test_what_concerns_an_address_is_posted_signed_and_again_until_it_is_taken(d
     words += ["--rpc-url", made.chain.url, "--run", "0x" + made.run.address.hex(), "--address", who]
     words += ["--secret-file", str(tmp_path / "secret"), "--data-dir", str(tmp_path / "watch")]
     words += ["--metrics", (place := free_place())]
-    watch = subprocess.Popen(
-        [sys.executable, "-m", "assay", *words, "--gas-low", str(20 * ETHER)],
-        env=os.environ | {"PYTHONPATH": SOURCE, "ASSAY_CONFIG": "/dev/null"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with open("/dev/full", "wb") as full:  # a file of notices whose disk takes nothing more
+        watch = subprocess.Popen(
+            [sys.executable, "-m", "assay", *words, "--gas-low", str(20 * ETHER), "--json"],
+            env=os.environ | {"PYTHONPATH": SOURCE, "ASSAY_CONFIG": "/dev/null"},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def wait_for(kind: str, state: str) -> dict[str, Any]:
         end = time.monotonic() + 60
