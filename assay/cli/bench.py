@@ -86,6 +86,8 @@ def quality(
     from assay.bench.tasks import ALL_TIERS, EAGER, LARGE_TASKS, TASKS, QualityRun
     from assay.training.data import given_text
 
+    if plots is not None:
+        plots.mkdir(parents=True, exist_ok=True)
     place = device_of(device or devices.asked())
     torch.set_num_threads(threads)
     tasks = known("task", task or TASKS, [*TASKS, *LARGE_TASKS])
@@ -100,7 +102,6 @@ def quality(
         )
     records = read_records(out)
     if plots is not None and records:
-        plots.mkdir(parents=True, exist_ok=True)
         for name, picture in pictures(records).items():
             (plots / name).write_bytes(picture)
     rows = summary(records)

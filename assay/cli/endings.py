@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import typer
 
-from assay.protocol.errors import AssayError, CancelledError, ExitCode, InvariantError, UsageError
+from assay.protocol.errors import AssayError, CancelledError, ConfigError, ExitCode, InvariantError, UsageError
+
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+UNUSABLE: Final = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM, errno.EROFS),
+    *(errno.ENAMETOOLONG, errno.ELOOP),
+)
+"""What a system says of paths that a person has typed."""
 
 INTERRUPTED: Final = "Interrupted; everything that this command started has ended."
 
@@ -31,6 +41,8 @@ def run_to_its_end(command: Callable[[], object]) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except Exception as error:
+        if isinstance(error, OSError) and (said := as_refused_file(error)) is not None:
+            return _report(said)
         if is_asked_for_json():
             _print(InvariantError(f"{type(error).__name__}: {error}", code="Unforeseen", remedy="Report it, please."))
         raise
@@ -52,6 +64,31 @@ def as_usage_error(error: typer.TyperException) -> UsageError:
         remedy=f"`{path} --help` lists what it takes.",
         command=path,
     )
+
+
+def as_refused_file(error: OSError) -> ConfigError | None:
+    """A path that cannot be used, or a disk that takes nothing more, stdout's too; None for what else went wrong."""
+    if error.errno in FULL:
+        if error.filename is None:
+            _let_stdout_go()
+        return ConfigError(
+            f"{error.filename or 'What was to be written'} was not written whole: {error.strerror}.",
+            code="DiskFull",
+            remedy="Make room there, or name another place, and type the same command again.",
+        )
+    if error.errno not in UNUSABLE or error.filename is None:
+        return None
+    return ConfigError(
+        f"{os.fsdecode(error.filename)} cannot be used: {error.strerror}.",
+        code="PathUnusable",
+        remedy="Check the path and its permissions, or name another.",
+    )
+
+
+def _let_stdout_go() -> None:
+    """What is still to be flushed to a full place would end the interpreter with an error of its own."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def is_asked_for_json() -> bool:

@@ -123,6 +123,8 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     _end_at_once()
     # Nothing ends because a terminal lacks a sign; Python sees to that on stderr alone.
+    if sys.stdout is None:  # closed by whoever started this
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(run_to_its_end(lambda: command_tree()(prog_name="assay", standalone_mode=False)))

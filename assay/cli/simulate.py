@@ -49,6 +49,8 @@ def simulate(
     from assay.simulation.experiments import LabStage, default_lab, strategies
     from assay.simulation.pictures import blind_audits, pictures
 
+    if plots is not None:
+        plots.mkdir(parents=True, exist_ok=True)
     lab = default_lab(epochs, seeds, LabStage.CONTRACTS if on_contracts else LabStage.EVENTS)
     rows = []
     for row in strategies(lab):
@@ -59,7 +61,6 @@ def simulate(
         blind.append(found)
         talk.print(f"blind auditor: {_blind_cells(found)[0]}")
     if plots is not None:
-        plots.mkdir(parents=True, exist_ok=True)
         drawn = pictures(lab) | ({"economics-blind.png": blind_audits(blind)} if blind else {})
         for name, picture in drawn.items():
             (plots / name).write_bytes(picture)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from eth_utils.address import to_checksum_address
 
+from assay.protocol.errors import ExitCode
 from assay_ledger.chain.node import Anvil
 from tests.harness.commands import EndedCommand, end_in_process
 
@@ -248,3 +249,31 @@ def test_a_terminal_that_lacks_a_sign_ends_no_command(tmp_path: Path) -> None:
     shown, said = _end(lines), _end(document)
     assert (shown.returncode, said.returncode) == (0, 0)
     assert "\\u0434\\u2026" in shown.stdout and "д…" in str(json.loads(said.stdout))
+
+
+def test_a_disk_that_takes_nothing_more_is_named_and_no_command_ends_in_a_traceback(tmp_path: Path) -> None:
+    """A table or a document that is kept in a file, on a disk that fills up; and a stdout that was closed."""
+    shell = ("sh", "-c", 'exec "$@" >/dev/full', "sh"), ("sh", "-c", 'exec "$@" >&-', "sh")
+    words = ("config", "show"), ("config", "show", "--json"), ("--help",)
+    full, closed = ([_begin(tmp_path, *more, before=to) for more in words] for to in shell)
+    for ended in map(_end, full):
+        assert ended.returncode == ExitCode.CONFIG, ended.stderr
+        assert ended.stderr.startswith("DiskFull: ") and "Make room there" in ended.stderr
+        assert "Traceback" not in ended.stderr and "Exception ignored" not in ended.stderr
+    assert [(ended.returncode, ended.stderr) for ended in map(_end, closed)] == [(0, "")] * 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("node", "start", "--port", "0", "--state"),
+        ("economics", "simulate", "--epochs", "20", "--seeds", "4", "--blind-runs", "0", "--plots"),
+    ],
+    ids=["node", "simulate"],
+)
+def test_a_folder_that_cannot_be_made_is_named(words: tuple[str, ...], tmp_path: Path) -> None:
+    (place := tmp_path / "file").write_text("")
+    ended = end_in_process([*words, str(place / "folder")], _configured(tmp_path, {}))
+    assert ended.returncode == ExitCode.CONFIG
+    assert ended.stderr.splitlines()[-1].startswith("PathUnusable: ") and str(place) in ended.stderr
+    assert "squatter" not in ended.stderr, "a minute of plays whose curves nothing can take"
