@@ -17,7 +17,7 @@ from assay.planning.burdens import MERGE, gas_of
 from assay.planning.outlook import outlook_of_role, outlook_of_run
 from assay.planning.spans import RoundSpans
 from assay.protocol.economics.limits import PPM
-from assay.protocol.economics.run_bounds import audit_terms
+from assay.protocol.economics.run_bounds import most_unsettled
 from assay.protocol.run.run_charter import RunCharter
 
 DAY: Final = 86_400
@@ -40,7 +40,7 @@ class DailyIncome:
     loses_stake: int
     """Of the whole run, if a claim of its own is refuted: everything that it locks."""
     loses_pay: int
-    """And what is not settled then."""
+    """And what is not settled then: a round opens once what U' rounds before it earned is due, however short."""
     assumes: str
     """A sentence: what the mean and its bounds rest on."""
 
@@ -57,7 +57,7 @@ def solver_day(charter: RunCharter, spans: RoundSpans, left: int, price_ppm: int
     At the least rounds last as long as any, one of the day is missed, and others merge; at the most they are as short
     as any.
     """
-    about, unsettled = outlook_of_role(charter, price_ppm=price_ppm), audit_terms(charter).unsettled
+    about, unsettled = outlook_of_role(charter, price_ppm=price_ppm), most_unsettled(charter)
     fewest, rounds, most = (min(float(left), DAY / span) for span in (spans.longest, spans.mean, spans.shortest))
     each = about.pay + about.merge_pay
     voted = f" at {price_ppm / 10_000:g} % of the charter's price, as was voted," if price_ppm < PPM else ""
@@ -93,7 +93,7 @@ def auditor_day(
     findings, merges = calls * mean, seen * math.fsum(nodes)
     middle = findings * about.pay + merges * about.merge_pay
     varies = calls * variance * about.pay**2 + seen * math.fsum(p * (1 - p) for p in nodes) * about.merge_pay**2
-    spread, unsettled = NINETY * math.sqrt(varies), min(left, audit_terms(charter).unsettled) * math.fsum(nodes)
+    spread, unsettled = NINETY * math.sqrt(varies), min(left, most_unsettled(charter)) * math.fsum(nodes)
     unpaid = min(3, left / of_epoch) * min(mean, e.capacity)
     gas = calls * gas_of("open a secret") + findings * gas_of("attest", "settle a finding")
     gas += merges * gas_of(*MERGE) + seen * math.fsum(nodes[:-1]) * gas_of("hold")

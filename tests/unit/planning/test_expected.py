@@ -10,6 +10,7 @@ from assay.planning.burdens import MERGE, gas_of
 from assay.planning.expected import DAY, answered, auditor_day, drawn, solver_day
 from assay.planning.outlook import outlook_of_role, outlook_of_run
 from assay.planning.spans import LAST, RoundSpans, rounds_of_epoch, spans_of
+from assay.protocol.economics.run_bounds import audit_terms, most_unsettled
 from assay.protocol.types import Wei
 from tests.harness.rounds.charters import ETHER, RUN, WIDE
 from tests.harness.rounds.run_limits import changed
@@ -72,6 +73,16 @@ def test_a_day_of_a_seat_by_hand() -> None:
     assert "rounds of 1 h 20 min, the mean of the last 3;" in day.assumes and "left" not in day.assumes
     assert "at the least rounds of 2 h 24 min, one a day missed and no merge" in day.assumes
     assert "at the most rounds of 40 min, the shortest of these" in day.assumes
+
+
+def test_at_the_worst_as_many_rounds_are_unpaid_as_the_gate_lets_open() -> None:
+    """Rounds that end before C: the gate looks at what the stake outweighs, not at what rounds of C lead to."""
+    rich = changed(PAID, "economics", ticket_bond=Wei(2 * PAID.economics.ticket_bond))
+    least, most = audit_terms(rich).unsettled, most_unsettled(rich)
+    assert least < most
+    spans = RoundSpans(60, 60, 7824, LAST)
+    assert solver_day(rich, spans, 1000).loses_pay == most * 61 * ETHER // 100
+    assert solver_day(rich, spans, least + 1).loses_pay == (least + 1) * 61 * ETHER // 100
 
 
 def test_a_day_of_a_seat_before_any_round_is_that_of_the_longest() -> None:
