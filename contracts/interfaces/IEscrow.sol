@@ -56,7 +56,7 @@ interface IEscrow is IRoundGate {
     /// @param findings that were made and are not settled
     error RunNotOver(uint256 liveRounds, uint256 findings);
 
-    /// @notice The run goes on: a generation became final, or an epoch closed, not long ago.
+    /// @notice The run goes on: a generation became final, an epoch closed, or a round opened after a halt, not long ago.
     /// @dev A wind-down voids what is not settled; nobody may force it on a run that moves. Once no round opens and the last generation is final only
     /// epochs count, until every dispute must be over.
     /// @custom:remedy Try again from the time named on, if it still stands then.
@@ -124,8 +124,8 @@ interface IEscrow is IRoundGate {
     /// @notice Before the launch, by the sponsor, after the run's expiry by anybody: stakes are free, and funders get everything back.
     function cancel() external;
 
-    /// @notice Ends a run that has had no final generation, or closed no epoch, for longer than the charter's stall. What is not settled is void. A run
-    /// that is over can be wound down too, so that stakes come back which only epochs could free.
+    /// @notice Ends a run that has had no final generation, or closed no epoch, for longer than the charter's stall. A round that opened within it has the
+    /// stall once more. What is not settled is void. A run that is over can be wound down too, so that stakes come back which only epochs could free.
     function windDown() external;
 
     /// @notice Ends a run that opens no more rounds and has settled all. Anybody may call.
