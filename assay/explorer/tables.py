@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -27,15 +27,28 @@ from assay.protocol.types import Round
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """A list of documents: how many there are, and the one at a place."""
+    """A list of documents: how many there are, and the one at a place.
+
+    each: of how many documents one is made. counted: the document with those counted; a row of CSV says no more.
+    """
 
     size: Callable[[RunReader], int]
     row: Callable[[RunReader, int], Document]
+    each: Callable[[RunReader], int] = lambda _: 1
+    counted: Callable[[RunReader, int], Document] | None = None
 
     def rows(self, reader: RunReader, start: int = 0, end: int | None = None) -> Iterator[Document]:
         """Those from a place to another, as far as there are any."""
+        return (self.row(reader, place) for place in self._places(reader, start, end))
+
+    def flat_rows(self, reader: RunReader, start: int, end: int) -> Iterator[Document]:
+        """The same as rows of CSV."""
+        row = self.counted or self.row
+        return (flat(row(reader, place)) for place in self._places(reader, start, end))
+
+    def _places(self, reader: RunReader, start: int, end: int | None) -> range:
         size = self.size(reader)
-        return (self.row(reader, place) for place in range(min(start, size), size if end is None else min(end, size)))
+        return range(min(start, size), size if end is None else min(end, size))
 
 
 def _tenures(reader: RunReader) -> int:
@@ -43,7 +56,12 @@ def _tenures(reader: RunReader) -> int:
 
 
 TABLES: Final[dict[str, ListedTable]] = {
-    "rounds": ListedTable(lambda r: len(r.state.books.commitments.rounds), lambda r, k: round_document(r, Round(k))),
+    "rounds": ListedTable(
+        lambda r: len(r.state.books.commitments.rounds),
+        lambda r, k: round_document(r, Round(k)),
+        lambda r: r.run.charter.training.seats,
+        lambda r, k: round_document(r, Round(k), is_whole=False),
+    ),
     "commitments": ListedTable(lambda r: len(r.shelves.works), lambda r, k: commitment_document(r, r.shelves.works[k])),
     "generations": ListedTable(lambda r: len(generations(r)), generation_document),
     # Tenures and tickets are numbered from 1.
@@ -74,9 +92,8 @@ _FORMULA: Final = re.compile(r"[=@\t\r\n]|[+-](?!\d+$)")
 """What a program for tables takes for one; a number with a sign is none."""
 
 
-def to_csv(documents: Iterable[Document]) -> str:
-    """Rows of CSV with one column per scalar; lists of scalars are joined by spaces, lists of documents counted."""
-    rows = [_flat(document) for document in documents]
+def to_csv(rows: Sequence[Document]) -> str:
+    """Flat rows as CSV, with one column for each name in any of them."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, restval="", lineterminator="\n")
@@ -85,11 +102,12 @@ def to_csv(documents: Iterable[Document]) -> str:
     return out.getvalue()
 
 
-def _flat(document: Document, prefix: str = "") -> dict[str, Any]:
-    row: dict[str, Any] = {}
+def flat(document: Document, prefix: str = "") -> Document:
+    """A row of one column per scalar; lists of scalars are joined by spaces, lists of documents counted."""
+    row: Document = {}
     for name, value in document.items():
         if isinstance(value, dict):
-            row |= _flat(value, f"{prefix}{name}.")
+            row |= flat(value, f"{prefix}{name}.")
         elif isinstance(value, list):
             is_plain = not any(isinstance(entry, dict) for entry in value)
             row[prefix + name] = _inert(" ".join(map(str, value))) if is_plain else len(value)

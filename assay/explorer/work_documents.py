@@ -83,15 +83,12 @@ def generations(reader: RunReader) -> range:
 # --- rounds and commitments
 
 
-def round_document(reader: RunReader, round_: Round) -> Document:
-    """One round with everything that was done in it."""
+def round_document(reader: RunReader, round_: Round, *, is_whole: bool = True) -> Document:
+    """One round with everything that was done in it; unless whole, commitments and who holds what are counted."""
     view, money = reader.view, reader.state.money
     made = view.round_of(round_)
     counted, is_closed = _counted(reader, round_)
-    works = [
-        work_document(reader, work, (counted, is_closed))
-        for work in sorted(reader.shelves.works_of_round[round_], key=_seat)
-    ]
+    made_in, given = sorted(reader.shelves.works_of_round[round_], key=_seat), (counted, is_closed)
     return {
         "round": int(round_),
         "phase": phase(reader, round_, is_closed),
@@ -101,17 +98,19 @@ def round_document(reader: RunReader, round_: Round) -> Document:
         "merge_until": view.merge_until(round_),
         "base": {"generation": made.parent, "root": hexed(made.base), "status": view.status(made.parent).name.lower()},
         "seated": made.seated,
-        "commitments": works,
+        "commitments": [work_document(reader, work, given) for work in made_in] if is_whole else len(made_in),
         "holds": [
             {"position": position, "holds": [int(view.seat_at(group, k)) for k in sorted(held)], "group": group}
             for group in view.groups()
             for position, held in sorted(view.group(round_, group).words.items())
-        ],
+        ]
+        if is_whole
+        else sum(len(view.group(round_, group).words) for group in view.groups()),
         "counted": {"seats": sorted(map(int, counted)), "is_closed": is_closed},
         "generation": generation_document(reader, round_ + 1),
         "epoch": epoch_of(view, round_),
         "reserved": wei(money.reserves[round_].total if round_ in money.reserves else 0),
-        "settled": sum(w["status"] != "OPEN" for w in works),
+        "settled": sum(work.status is not WorkStatus.OPEN for work in made_in),
         "games": games_of_round(reader, round_),
     }
 

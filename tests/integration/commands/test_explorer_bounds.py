@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from assay.bench.imagined_run import ImaginedRun, ToldEvent, imagined_events
+from assay.explorer import api_parts, work_documents
 from assay.explorer.app import make_app
 from assay.explorer.page_parts import ROWS
 from assay.explorer.reader import RunReader
+from assay.explorer.tables import TABLES, to_csv
 from assay.explorer.words import number, when
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Wei
@@ -71,3 +74,41 @@ def test_a_run_that_is_still_being_read_is_shown_as_of_its_newest_event() -> Non
     times = client.get("/rounds/2").text
     assert "a commitment is paid</td>" in times and '<span class="soft">in ' not in times, "its times are over"
     reader.stop()
+
+
+def test_rounds_are_listed_by_as_many_as_their_commitments_allow(
+    reader: RunReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack: one question for 500 rounds of 300 seats, while nobody else's page is made."""
+    monkeypatch.setattr(api_parts, "MOST_LISTED", 5 * 4)
+    client, found = TestClient(make_app(reader)), list[int]()
+    cursor: str | None = "0"
+    while cursor is not None:
+        listed = client.get(f"/api/v1/rounds?limit=500&cursor={cursor}").json()
+        assert len(listed["items"]) <= 5
+        found, cursor = [*found, *(item["round"] for item in listed["items"])], listed["next_cursor"]
+    assert found == list(range(len(reader.state.books.commitments.rounds)))
+
+
+def test_a_table_of_rounds_keeps_none_of_their_commitments(reader: RunReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: the table that the first page links to, of a long run, until the memory is full."""
+    kept, turns, reading = list[dict[str, Any]](), list[None](), RunReader.reading
+
+    def written(rows: list[dict[str, Any]]) -> str:
+        kept.extend(rows)
+        return to_csv(rows)
+
+    def counted(of: RunReader) -> Any:
+        turns.append(None)
+        return reading(of)
+
+    wanted = [(len(row["commitments"]), row["settled"]) for row in TABLES["rounds"].rows(reader)]
+    monkeypatch.setattr(api_parts, "to_csv", written)
+    monkeypatch.setattr(work_documents, "work_document", lambda *_: pytest.fail("a commitment is written out"))
+    monkeypatch.setattr(RunReader, "reading", counted)
+    rounds = len(reader.state.books.commitments.rounds)
+    text = TestClient(make_app(reader)).get("/api/v1/csv/rounds.csv").text
+    assert text.count("\n") == 1 + rounds == 1 + len(kept) and ",commitments," in text
+    assert not any(isinstance(value, list | dict) for row in kept for value in row.values())
+    assert [(row["commitments"], row["settled"]) for row in kept] == wanted
+    assert len(turns) >= rounds * 4 / api_parts.SLICE_ROWS

