@@ -22,11 +22,20 @@ class UnfitTerms(RejectedError):
     remedy = "Put nothing into this run: its terms cannot change. `assay run can-join` says all that speaks against it."
 
 
+class RunEnded(RejectedError):
+    """A run in which nothing is trained any more."""
+
+    remedy = "Stake in a run that goes on (`assay run list`): here it would only wait for its exit."
+
+
 def check_before_staking(run: Run) -> None:
-    """What is looked at before anything is staked. Raises UnfitTerms, UserError (TokenUnreadable).
+    """What is looked at before anything is staked. Raises RunEnded, UnfitTerms, UserError (TokenUnreadable).
 
     Who has something at stake is not held up by it, and goes on to defend it.
     """
+    phase = run.chain.ask(run.escrow.phase())
+    if phase.has_ended:
+        raise RunEnded(f"The run is {phase.words}.")
     check_money(run)
     faults = unfit_terms(run)
     if faults:
