@@ -129,6 +129,7 @@ def test_who_leaves_a_stopped_run_gets_all_back(end: str, stage: SharedChain, tm
         made.launch()
         view = made.settle(lambda view: view.round == 1)
         made.chain.rpc("evm_mine", hex(winds_down_at(view)))
+        made.chain.send(stage.sponsor, made.run.escrow.wind_down())
     view = made.settle(Leave(made, EVERYBODY).is_over)
     assert view.state.money.is_stopped and not view.books.registry.tickets
     assert all(gained(made, name) >= 0 for name in EVERYBODY)

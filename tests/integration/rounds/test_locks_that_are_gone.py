@@ -76,7 +76,7 @@ def test_a_root_whose_window_a_stop_cut_short_never_becomes_final(late: int, sai
     w.tick(challenge + 1)
     assert w.finalize(1) == ""
     epoch, launched = w.run.duties.epochs[-1].start, w.run.escrow.launched_at
-    stops_from = max(launched, min(w.model.generations.final_at, epoch)) + w.charter.timing.stall + 1
+    stops_from = max(launched, min(w.model.generations.final_at, epoch)) + 2 * w.charter.timing.stall + 1
     w.at(stops_from - challenge)
     assert w.restart() == "" and w.round == 2
     w.commit_all(people)
@@ -112,7 +112,7 @@ def test_a_root_of_after_the_stop_never_becomes_final() -> None:
     liar = w.add_person(10**5 * ETHER)
     assert w.join(liar) == ""
     epoch, launched = w.run.duties.epochs[-1].start, w.run.escrow.launched_at
-    w.at(max(launched, min(w.model.generations.final_at, epoch)) + w.charter.timing.stall)
+    w.at(max(launched, min(w.model.generations.final_at, epoch)) + 2 * w.charter.timing.stall)
     assert w.restart() == "" and w.round == 2 and w.wind_down() == "RunMoves"
     w.tick(1)
     assert w.wind_down() == ""

@@ -90,7 +90,7 @@ def test_a_stop_frees_the_lock_of_a_seat_that_nobody_worked_in() -> None:
     w = MoneyWorld()
     who, *_ = w.start(solvers=3)
     free = w.vault.free_of(who)
-    w.at(w.now + w.charter.timing.stall)
+    w.at(w.now + 2 * w.charter.timing.stall)  # as long as rounds hold off a wind-down
     assert w.restart() == "" and w.round == 1
     assert leave(w, who) == ""
     w.tick(1)

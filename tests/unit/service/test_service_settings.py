@@ -18,6 +18,7 @@ SPONSOR: Final = "0x" + "5b" * 20
 
 OUTSIDE: Final = {
     "log_format": "[service] says it for all",
+    "again": "is said once, by a person who has looked; a file would say it at every start",
     "cheat": "is for demonstrations",
     "standby": "waits on another machine for as long as the first lives, and /health asks for a loop that turns",
     "config": "a service runs no other service",
