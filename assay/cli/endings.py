@@ -69,8 +69,6 @@ def as_usage_error(error: typer.TyperException) -> UsageError:
 def as_refused_file(error: OSError) -> ConfigError | None:
     """A path that cannot be used, or a disk that takes nothing more, stdout's too; None for what else went wrong."""
     if error.errno in FULL:
-        if error.filename is None:
-            _let_stdout_go()
         return ConfigError(
             f"{error.filename or 'What was to be written'} was not written whole: {error.strerror}.",
             code="DiskFull",
@@ -107,8 +105,12 @@ def _wrong(error: typer.TyperException) -> int:
 
 def _report(error: AssayError) -> int:
     """What happened, why, what to do: a sentence on stderr, or a document on stdout for scripts."""
-    if is_asked_for_json():
-        _print(error)
+    try:
+        if is_asked_for_json():
+            _print(error)
+        sys.stdout.flush()
+    except (OSError, ValueError):  # where that is what was full, stderr alone hears of it
+        _let_stdout_go()
     _tell(f"{error.code}: {error.explain()}", error.code)
     return int(error.exit_code)
 

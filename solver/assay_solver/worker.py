@@ -134,7 +134,7 @@ class Worker(Agent):
         """Puts its update back where the store has lost it, and what its oldest round starts from: later bases follow
         from that and from updates. Raises UnavailableError."""
         specs, mine = self.archive.update_specs, self._unsettled(view)
-        if action.round == mine[0].round:
+        if mine and action.round == mine[0].round:
             self._restore_base(action.round, view)
         for work in mine:
             root = work.work.update

@@ -13,7 +13,7 @@ class ErredMachine:
     """Looks whether this owner lost a game about what it had signed, and says so once.
 
     Bad luck: memory that flips bits signs what is false again, and each further ticket that is free to be registered
-    would lose its stake as the first one did. A stake that silence cost says nothing about a machine.
+    would lose its stake as the first one did. What a hidden secret cost says nothing about a machine.
     """
 
     def __init__(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.cli.joining import joining_reasons
 from assay.protocol.game.state import Outcome
 from assay.protocol.run.claims import ClaimKind
 from assay_solver.agent import Solver
@@ -30,6 +31,8 @@ def test_a_lying_solver_is_convicted_by_the_element_that_the_contract_computes(
     view = made.settle(lambda view: any(t.convicted_at for t in view.books.tenures.tenures.values()))
     convicted = [t.holder for t in view.books.tenures.tenures.values() if t.convicted_at]
     assert convicted == [made.address("mallory")]
+    told = joining_reasons(made.run, view, made.address("mallory"), "solver", 0)
+    assert [why for why in told if "was convicted" in why] == told[:1]
     won = [game for game in view.games.values() if game.is_over]
     assert {game.ref.kind for game in won} == {kind} and won[0].outcome is Outcome.LEAF
     assert won[0].challenger == made.address("vera")

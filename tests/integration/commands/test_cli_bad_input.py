@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from eth_utils.address import to_checksum_address
 
+from assay.cli.endings import run_to_its_end
 from assay.protocol.errors import ExitCode
 from assay_ledger.chain.node import Anvil
 from tests.harness.commands import EndedCommand, end_in_process
@@ -261,6 +262,19 @@ def test_a_disk_that_takes_nothing_more_is_named_and_no_command_ends_in_a_traceb
         assert ended.stderr.startswith("DiskFull: ") and "Make room there" in ended.stderr
         assert "Traceback" not in ended.stderr and "Exception ignored" not in ended.stderr
     assert [(ended.returncode, ended.stderr) for ended in map(_end, closed)] == [(0, "")] * 3
+
+
+def test_where_another_file_is_on_a_full_disk_a_script_is_told_on_stdout(capfd: pytest.CaptureFixture[str]) -> None:
+    def command() -> None:
+        with open("/dev/full", "w", encoding="utf-8") as file:
+            file.write("whatever is kept there")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["assay", "--json"])
+        assert run_to_its_end(command) == ExitCode.CONFIG
+    sys.stdout.flush()
+    said = capfd.readouterr()
+    assert json.loads(said.out)["error"]["code"] == "DiskFull" and said.err.startswith("DiskFull: ")
 
 
 @pytest.mark.parametrize(
