@@ -139,6 +139,29 @@ def test_products_of_every_precision_and_shape_are_exact(kernels: DotKernels, th
         )
 
 
+@pytest.mark.parametrize(("pa", "pb"), [(14, 14), (22, 14), (22, 22)])
+def test_sums_wait_for_terms_that_are_packed_later(kernels: DotKernels, threads: int, pa: int, pb: int):
+    """Four panels of rows take 2,048 terms of one digit at a time, or 1,024 of two; one panel 8,192 or 4,096."""
+    generator = torch.Generator().manual_seed(pa + pb)
+    for shape in ((1, 70, 65, 2048), (1, 70, 65, 2049), (1, 64, 33, 4200), (2, 9, 17, 8193), (1, 17, 40, 8300)):
+        batch, rows, columns, terms = shape
+        a, b = normal(generator, batch, rows, terms), normal(generator, batch, columns, terms)
+        check(kernels, with_exponents(a, b), pa, pb)
+
+
+def test_sums_of_as_many_columns_as_there_is_room_for():
+    """Of four panels by 8,192 columns all sums wait for more terms; of one column more none do, of fewer panels."""
+    found = native_dot.kernels()
+    assert found is not None
+    generator = torch.Generator().manual_seed(11)
+    for columns in (8192, 8193):
+        operands = with_exponents(normal(generator, 1, 49, 2050), normal(generator, 1, columns, 2050))
+        qa, qb = (exponents.quantize(x, e[..., None], 14).double() for x, e in (operands[:2], operands[2:]))
+        program, node = native_selftest.matrix_program((1, 49, columns, 2050), 14, 14)
+        product = NativeDot(found.on("int16x1"), program, node, ((0,), (1,), (2,)))
+        assert torch.equal(product.sums(list(operands)), torch.bmm(qa, qb.transpose(1, 2)))
+
+
 @pytest.mark.parametrize(("pa", "pb"), PRECISIONS)
 def test_extremes_of_all_digits_pass_the_self_test(kernels: DotKernels, pa: int, pb: int):
     assert native_dot.failure.__wrapped__(kernels, pa, pb, kernels.product_variant(pa, pb, 1)) == ""
@@ -225,6 +248,21 @@ def test_sums_near_a_tie_are_rounded_once(kernels: DotKernels):
         a[0, row, -1] = max(-8192, min(8192, wanted - head))
     check(kernels, (a, e, b, e[:, :3]), 14, 14)
     check(kernels, (a, e - 140, b, e[:, :3] - 20), 14, 14)  # and where the result is subnormal
+
+
+def test_results_whose_factors_leave_the_normal_numbers(kernels: DotKernels):
+    """By factors at the ends of the normal numbers and one beyond: ties that are subnormal, zeros of large rows."""
+    odd = [float(n) for n in (1, 3, 8191, 4097)]
+    a = torch.tensor(odd).repeat_interleave(4).reshape(1, 16, 1).repeat(1, 2, 4)
+    a[:, 16:, :2] *= -1.0  # their sums are zeros
+    b = torch.tensor(odd).repeat(4).reshape(1, 16, 1).repeat(1, 1, 4)
+    for total in (*range(-160, -120), *range(120, 132)):
+        for left in (total // 2, total + 30, -126, -127, 127, 128):
+            ea, eb = (torch.full((1, n), e + 13, dtype=torch.int32) for n, e in ((32, left), (16, total - left)))
+            if ea.max() > 129 or eb.max() > 129:
+                continue
+            scaled = [x.double() * exponents.power_of_two(e - 13)[..., None] for x, e in ((a, ea), (b, eb))]
+            check(kernels, (scaled[0].float(), ea, scaled[1].float(), eb), 14, 14)
 
 
 def random_view(rng: random.Random, over: tuple[int, ...], own: set[int]) -> tuple[View, int]:

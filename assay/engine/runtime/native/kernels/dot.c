@@ -18,6 +18,7 @@
 
 #define BLOCK_PAIRS 256       /* pairs of a tile's rows that stay in the first cache beside those of its columns */
 #define BLOCK_BYTES (1 << 18) /* of packed A per thread */
+#define SUMS_BYTES (1 << 22)  /* of a block's sums, where A is packed some terms at a time */
 #define MOST_PANELS 4         /* of A in a block */
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -75,28 +76,29 @@ static packed panel_of(packed p, int64_t panel, int64_t bytes)
 
 #define PACK_BLOCK 128 /* terms: a multiple of 2 SEGMENT and of RED_BLOCK */
 
-/* Pack some neighbouring panels of A or B. Where rows lie side by side in memory, all panels take a few terms in turn,
-   so that whole lines are read; else a panel takes all of its terms at once. */
-static void pack(const job *j, int is_b, int64_t batch, int64_t panel, int64_t panels, packed to)
+/* Pack the terms [begin, end) of some neighbouring panels of A or B. Where rows lie side by side in memory, all panels
+   take a few terms in turn, so that whole lines are read; else a panel takes all of its terms at once. */
+static void pack(const job *j, int is_b, int64_t batch, int64_t panel, int64_t panels, int64_t begin, int64_t end,
+                 packed to)
 {
     const dot_plan *p = j->plan;
     const dot_side *s = is_b ? &p->b : &p->a;
     const float *x = is_b ? j->b : j->a;
     dot_digits d = is_b ? j->db : j->da;
     int64_t all = is_b ? p->n : p->m, bytes = is_b ? j->bytes_b : j->bytes_a;
-    int64_t step = s->red_kind[0] == UNIT && p->k > 1 ? p->k : PACK_BLOCK;
-    for (int64_t k0 = 0; k0 < p->k; k0 += step) {
-        int64_t end = p->k - k0 < step ? p->k : k0 + step;
+    int64_t step = s->red_kind[0] == UNIT && p->k > 1 ? end - begin : PACK_BLOCK;
+    for (int64_t k0 = begin; k0 < end; k0 += step) {
+        int64_t stop = end - k0 < step ? end : k0 + step;
         for (int64_t i = 0; i < panels; i++) {
             packed t = panel_of(to, i, bytes);
             int64_t first = (panel + i) * PANEL, rows = all - first < PANEL ? all - first : PANEL;
-            if (k0 == 0) make_scales(s, is_b ? j->eb : j->ea, batch, first, rows, t.by, t.up), *t.square = 0.0f;
+            if (k0 == begin) make_scales(s, is_b ? j->eb : j->ea, batch, first, rows, t.by, t.up), *t.square = 0.0f;
             if (p->variant != PAIRS)
                 pack_tiles(s, d.count, is_b, p->variant == BYTES && !is_b ? BYTES_FLIP : 0, x, batch, first, rows, p->k,
-                           k0, end, (int8_t *)t.data, t.by);
+                           k0, stop, (int8_t *)t.data, t.by);
             else
-                pack_pairs(s, d, x, batch, first, rows, p->k, k0, end, (int16_t *)t.data, t.by,
-                           j->by_norm ? t.square : NULL);
+                pack_pairs(s, d, x, batch, first, rows, p->k, k0, stop, (int16_t *)t.data + (k0 - begin) * PANEL,
+                           bytes / 2 / d.count, t.by, j->by_norm ? t.square : NULL);
         }
     }
 }
@@ -151,7 +153,7 @@ static void multiply_tiles(const job *j, int64_t batch, int64_t panel, int64_t p
                                tiles, j->da.count, j->db.count, sums);
             term t[4] = {{NULL, 0.0}};
             int terms = join_places(sums, TILE_PLACES[j->da.count][j->db.count], count, p->joined, t);
-            finish_tile(j, batch, row, rows, column, columns, t, terms, PANEL, a.up + m * PANEL, b.up + column);
+            finish_tile(j, batch, row, rows, column, columns, t, terms, PANEL, panel_of(a, m, j->bytes_a), b);
         }
 }
 
@@ -166,38 +168,40 @@ static int64_t run_of(const job *j, int x, int y, double norm_a, double norm_b)
     return most > room ? j->run[x][y] : (int64_t)(room / most) * SEGMENT;
 }
 
-/* The same by pairs of i16: tiles of 8 rows and 32 columns, K in blocks, for every pair of digits. */
-static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t panels, packed a, packed b,
-                           int32_t *sums)
+/* The same by pairs of i16, of the terms [begin, end): tiles of 8 rows and 32 columns, K in blocks, for every pair of
+   digits. Where these are not all terms, sums are those of all columns, and wait for the others. */
+static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t panels, int64_t begin, int64_t end,
+                           packed a, packed b, int32_t *sums)
 {
     const dot_plan *p = j->plan;
-    int64_t plane = padded_pairs(p->k) * 2 * PANEL, pairs = ceil_div(p->k, 2), halves = 2 * panels;
+    int64_t plane_a = j->bytes_a / 2 / j->da.count, plane_b = j->bytes_b / 2 / j->db.count;
+    int64_t pairs = ceil_div(p->k, 2), from = begin / 2, to = ceil_div(end, 2), halves = 2 * panels;
     int products = j->da.count * j->db.count;
     double norms[MOST_PANELS] = {0.0};
     for (int64_t i = 0; i < panels && j->by_norm; i++) norms[i] = sqrt(a.square[i]);
-    for (int64_t n = 0; n < j->panels_n; n += 2) {
+    for (int64_t n = 0; n < j->panels_n; n += 2, sums += j->terms < p->k ? halves * products * 2 * TILE : 0) {
         int64_t column = n * PANEL, columns = p->n - column < TILE_COLUMNS ? p->n - column : TILE_COLUMNS;
         const int16_t *pb = (const int16_t *)(b.data + n * j->bytes_b);
         double norm = 0.0;
         if (j->by_norm) norm = sqrt(columns > PANEL && b.square[n + 1] > b.square[n] ? b.square[n + 1] : b.square[n]);
-        for (int64_t done = 0; done < pairs; done += BLOCK_PAIRS) {
-            int64_t count = pairs - done < BLOCK_PAIRS ? pairs - done : BLOCK_PAIRS;
+        for (int64_t done = from; done < to; done += BLOCK_PAIRS) {
+            int64_t count = to - done < BLOCK_PAIRS ? to - done : BLOCK_PAIRS;
             for (int64_t h = 0; h < halves; h++) {
                 int64_t row = (panel * 2 + h) * TILE_ROWS;
                 if (row >= p->m) break;
                 if (done + count == pairs) fetch_places(j, batch, row, column, columns);
-                const int16_t *pa =
-                    (const int16_t *)(a.data + h / 2 * j->bytes_a) + h % 2 * 2 * TILE_ROWS + done * 2 * PANEL;
+                const int16_t *pa = (const int16_t *)(a.data + h / 2 * j->bytes_a) + h % 2 * 2 * TILE_ROWS +
+                                    (done - from) * 2 * PANEL;
                 int32_t *s = sums + h * products * 2 * TILE;
                 for (int x = 0; x < j->da.count; x++)
                     for (int y = 0; y < j->db.count; y++, s += 2 * TILE) {
-                        multiply_tile(pa + x * plane, pb + y * plane + done * 2 * PANEL, j->bytes_b / 2, count,
+                        multiply_tile(pa + x * plane_a, pb + y * plane_b + done * 2 * PANEL, j->bytes_b / 2, count,
                                       run_of(j, x, y, norms[h / 2], norm), columns > PANEL ? 2 * PANEL : PANEL,
                                       done == 0, done + count == pairs, s, s + TILE);
                     }
             }
         }
-        for (int64_t h = 0; h < halves; h++) {
+        for (int64_t h = 0; h < halves && to == pairs; h++) {
             int64_t row = (panel * 2 + h) * TILE_ROWS, rows = p->m - row < TILE_ROWS ? p->m - row : TILE_ROWS;
             if (rows <= 0) break;
             term t[8];
@@ -210,8 +214,8 @@ static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t p
                     if (pairs > BLOCK_PAIRS || run_of(j, x, y, norms[h / 2], norm) < pairs)
                         t[terms++] = (term){s + TILE, weight * 65536.0};
                 }
-            finish_tile(j, batch, row, rows, column, columns, t, terms, TILE_COLUMNS, a.up + h * TILE_ROWS,
-                        b.up + column);
+            finish_tile(j, batch, row, rows, column, columns, t, terms, TILE_COLUMNS,
+                        panel_of(a, h / 2, j->bytes_a), b);
         }
     }
 }
@@ -240,28 +244,38 @@ static void multiply_bytes(const job *j, int64_t batch, int64_t panel, int64_t p
                 multiply_fours(pa, pb + done * 64, j->bytes_b, count, wide, done ? NULL : start, s);
                 term t = {s, 1.0};
                 if (last)
-                    finish_tile(j, batch, row, rows, column, columns, &t, 1, TILE_COLUMNS, a.up + h * TILE_ROWS,
-                                b.up + column);
+                    finish_tile(j, batch, row, rows, column, columns, &t, 1, TILE_COLUMNS,
+                                panel_of(a, h / 2, j->bytes_a), b);
             }
         }
     }
 }
 
+/* Bytes of the sums of a block of so many panels: of a tile's rows, or of all columns where these wait for terms. */
+static int64_t sums_bytes(const job *j, int64_t panels)
+{
+    int64_t each = panels * 2 * j->da.count * j->db.count * 2 * TILE * (int64_t)sizeof(int32_t);
+    return j->terms < j->plan->k ? each * ceil_div(j->panels_n, 2) : each;
+}
+
 static void multiply_block(job *j, int64_t batch, int64_t block, packed b)
 {
-    int64_t panel = block * j->panels_block;
+    const dot_plan *p = j->plan;
+    int64_t panel = block * j->panels_block, sums = sums_bytes(j, j->panels_block);
     int64_t panels = j->panels_m - panel < j->panels_block ? j->panels_m - panel : j->panels_block;
-    int64_t tile_sums = j->panels_block * 2 * 4 * 2 * TILE * (int64_t)sizeof(int32_t);
-    char *memory = scratch(0, tile_sums + panel_bytes(j->panels_block, j->bytes_a));
+    char *memory = scratch(0, sums + panel_bytes(j->panels_block, j->bytes_a));
     if (!memory) {
         j->failed = 1;
         return;
     }
-    packed a = panels_at(memory + tile_sums, j->panels_block, j->bytes_a);
-    pack(j, 0, batch, panel, panels, a);
-    if (j->plan->variant == TILES) multiply_tiles(j, batch, panel, panels, a, b);
-    else if (j->plan->variant == BYTES) multiply_bytes(j, batch, panel, panels, a, b, (int32_t *)memory);
-    else multiply_pairs(j, batch, panel, panels, a, b, (int32_t *)memory);
+    packed a = panels_at(memory + sums, j->panels_block, j->bytes_a);
+    for (int64_t k = 0; k < p->k; k += j->terms) {
+        int64_t stop = p->k - k < j->terms ? p->k : k + j->terms;
+        pack(j, 0, batch, panel, panels, k, stop, a);
+        if (p->variant == TILES) multiply_tiles(j, batch, panel, panels, a, b);
+        else if (p->variant == BYTES) multiply_bytes(j, batch, panel, panels, a, b, (int32_t *)memory);
+        else multiply_pairs(j, batch, panel, panels, k, stop, a, b, (int32_t *)memory);
+    }
 }
 
 static float_control begin(const job *j)
@@ -284,7 +298,7 @@ static void one_batch(void *arg, int64_t batch)
     char *memory = is_kept ? (char *)j->plan->kept : scratch(1, panel_bytes(j->panels_n, j->bytes_b));
     if (memory) {
         packed b = panels_at(memory, j->panels_n, j->bytes_b);
-        if (!is_kept) pack(j, 1, batch, 0, j->panels_n, b);
+        if (!is_kept) pack(j, 1, batch, 0, j->panels_n, 0, j->plan->k, b);
         for (int64_t block = 0; block < j->blocks; block++) multiply_block(j, batch, block, b);
     } else {
         j->failed = 1;
@@ -300,7 +314,7 @@ static void some_panels(void *arg, int64_t at)
     int64_t groups = ceil_div(j->panels_n, PACK_PANELS), batch = at / groups, panel = at % groups * PACK_PANELS;
     int64_t panels = j->panels_n - panel < PACK_PANELS ? j->panels_n - panel : PACK_PANELS;
     float_control before = floats_begin();
-    pack(j, 1, batch, panel, panels, panel_of(j->b_panels, batch * j->panels_n + panel, j->bytes_b));
+    pack(j, 1, batch, panel, panels, 0, j->plan->k, panel_of(j->b_panels, batch * j->panels_n + panel, j->bytes_b));
     floats_set(before);
 }
 
@@ -325,7 +339,26 @@ static void measure(job *j)
         j->by_norm = j->da.count * j->db.count == 1 && j->run[0][0] < SEGMENT && 2 * j->run[0][0] < p->k;
         j->bytes_a = padded_pairs(p->k) * 64 * j->da.count, j->bytes_b = padded_pairs(p->k) * 64 * j->db.count;
     }
-    j->panels_m = ceil_div(p->m, PANEL), j->panels_n = ceil_div(p->n, PANEL);
+    j->panels_m = ceil_div(p->m, PANEL), j->panels_n = ceil_div(p->n, PANEL), j->terms = p->k;
+}
+
+/* How many panels of A a thread packs together, and how many of their terms. Every block reads all of B: where K is
+   long, some terms of more panels are better than all of fewer, as long as the sums have room. */
+static void divide(job *j, int64_t threads)
+{
+    const dot_plan *p = j->plan;
+    int64_t share = ceil_div(j->panels_m * p->batches, 4 * threads);
+    int64_t panels = threads > 1 && share < MOST_PANELS ? share : MOST_PANELS;
+    if (panels > j->panels_m) panels = j->panels_m;
+    int64_t most = BLOCK_BYTES / (32 * j->da.count * panels) / (2 * BLOCK_PAIRS) * (2 * BLOCK_PAIRS);
+    if (p->variant == PAIRS && most < p->k) {
+        j->terms = most;
+        if (sums_bytes(j, panels) <= SUMS_BYTES) j->bytes_a = padded_pairs(most) * 64 * j->da.count;
+        else j->terms = p->k;
+    }
+    int64_t fit = BLOCK_BYTES / j->bytes_a;
+    j->panels_block = fit < 1 ? 1 : fit < panels ? fit : panels;
+    j->blocks = ceil_div(j->panels_m, j->panels_block);
 }
 
 /* Pack B of a plan of one batch into memory (of lines of 64 bytes), for calls whose plan keeps it. Without memory: the
@@ -336,7 +369,7 @@ EXPORT int64_t assay_dot_keep(const dot_plan *p, const float *b, const int32_t *
     measure(&j);
     if (!memory) return panel_bytes(j.panels_n, j.bytes_b);
     float_control before = floats_begin();
-    pack(&j, 1, 0, 0, j.panels_n, panels_at(memory, j.panels_n, j.bytes_b));
+    pack(&j, 1, 0, 0, j.panels_n, 0, p->k, panels_at(memory, j.panels_n, j.bytes_b));
     floats_set(before);
     return 0;
 }
@@ -347,10 +380,7 @@ EXPORT int64_t assay_dot(const dot_plan *p, const float *a, const int32_t *ea, c
 {
     job j = {.plan = p, .a = a, .b = b, .ea = ea, .eb = eb, .out = out, .raw = raw};
     measure(&j);
-    int64_t most = BLOCK_BYTES / j.bytes_a, share = ceil_div(j.panels_m * p->batches, 4 * threads);
-    j.panels_block = most < 1 ? 1 : most > MOST_PANELS ? MOST_PANELS : most;
-    if (threads > 1 && share < j.panels_block) j.panels_block = share;
-    j.blocks = ceil_div(j.panels_m, j.panels_block);
+    divide(&j, threads);
     if (threads == 1 || p->batches >= 2 * threads) {
         share_work(one_batch, &j, p->batches, threads);
     } else if (p->kept) {

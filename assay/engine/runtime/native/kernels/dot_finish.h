@@ -15,7 +15,7 @@ typedef struct {
     char *data;    /* bytes per panel as the job says */
     double *up;    /* PANEL per panel: 2^(e-(p-1)) */
     float *square; /* per panel: see pack_pairs */
-    scales *by;    /* per panel, while packing */
+    scales *by;    /* per panel */
 } packed;
 
 typedef struct {
@@ -28,7 +28,7 @@ typedef struct {
     int64_t run[2][2];
     int by_norm;                                  /* whether norms can allow longer runs */
     int64_t panels_m, panels_n, bytes_a, bytes_b; /* packed bytes per panel */
-    int64_t panels_block, blocks;                 /* panels of A per block, blocks per batch */
+    int64_t panels_block, blocks, terms;          /* panels of A per block, blocks per batch, terms packed at a time */
     packed b_panels;                              /* of all batches, unless every thread packs its own */
     int failed;
 } job;
@@ -76,24 +76,56 @@ static inline __attribute__((always_inline)) void round_row(const term *t, const
     for (int c = 0; c < PANEL / LANES; c++) ROUNDED(to + c * LANES, s[c] * LOAD(up_b + c * LANES));
 }
 
-static inline __attribute__((always_inline)) void finish_rows(const job *j, int64_t batch, int64_t row, int64_t rows,
-                                                              int64_t column, int64_t columns, const term *t,
-                                                              const int terms, int stride, const double *up_a,
-                                                              const double *up_b)
+typedef float some_floats __attribute__((vector_size(VBYTES), aligned(4), may_alias));
+typedef int32_t some_integers __attribute__((vector_size(VBYTES), aligned(4), may_alias));
+
+/* Whether all factors of two panels, and all their products, are normal binary32 numbers, or NaN. */
+static inline int factors_are_normal(const scales *a, const scales *b)
+{
+    int32_t least = a->least < b->least ? a->least : b->least, most = a->most > b->most ? a->most : b->most;
+    return least >= -126 && most <= 127 && a->least + b->least >= -126 && a->most + b->most <= 127;
+}
+
+/* The same where S is one i32 and the factors are normal: a sum that is not 0 gives no subnormal then, and S rounded to
+   24 bits before it is scaled is what S scaled and rounded is. */
+INLINE void round_words(const int32_t *sums, float up_a, const float *up_b, float *to)
+{
+#pragma GCC unroll 4
+    for (int c = 0; c < PANEL; c += VBYTES / 4) {
+        some_floats factor = *(const some_floats *)(up_b + c) * up_a;
+        *(some_floats *)(to + c) = __builtin_convertvector(*(const some_integers *)(sums + c), some_floats) * factor;
+    }
+}
+
+/* A row of 16 results; words: by round_words, with factors of the columns in f32. */
+INLINE void round_some(const term *t, const int terms, int words, int64_t at, double up_a, const double *up_b,
+                       const float *words_up_b, float *to)
+{
+    if (terms == 1 && words) round_words(t[0].value + at, (float)up_a, words_up_b, to);
+    else round_row(t, terms, at, up_a, up_b, to);
+}
+
+INLINE void finish_rows(const job *j, int64_t batch, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                        const term *t, const int terms, int stride, packed a, packed b)
 {
     const dot_plan *p = j->plan;
+    const double *up_a = a.up + row % PANEL;
     for (int64_t c = 0; c < columns; c += PANEL) {
-        int64_t at = column + c, count = columns - c < PANEL ? columns - c : PANEL;
+        int64_t at = column + c, panel = at / PANEL, count = columns - c < PANEL ? columns - c : PANEL;
+        const double *up_b = b.up + at;
+        int words = terms == 1 && factors_are_normal(a.by, b.by + panel);
+        float words_up_b[PANEL], one[PANEL];
+        for (int i = 0; i < PANEL && words; i++) words_up_b[i] = (float)up_b[i];
         float *to = j->out + p->c_batch[batch];
         const int64_t *place = p->c_row + row;
-        if (p->c_kind[at / PANEL] == UNIT && count == PANEL) {
+        if (p->c_kind[panel] == UNIT && count == PANEL) {
             to += p->c_column[at];
-            for (int64_t r = 0; r < rows; r++) round_row(t, terms, r * stride + c, up_a[r], up_b + c, to + place[r]);
+            for (int64_t r = 0; r < rows; r++)
+                round_some(t, terms, words, r * stride + c, up_a[r], up_b, words_up_b, to + place[r]);
             continue;
         }
         for (int64_t r = 0; r < rows; r++) {
-            float one[PANEL];
-            round_row(t, terms, r * stride + c, up_a[r], up_b + c, one);
+            round_some(t, terms, words, r * stride + c, up_a[r], up_b, words_up_b, one);
             for (int64_t i = 0; i < count; i++) to[place[r] + p->c_column[at + i]] = one[i];
         }
     }
@@ -111,15 +143,16 @@ static void keep_sums(const job *j, int64_t batch, int64_t row, int64_t rows, in
         }
 }
 
+/* Sums of some rows of a panel of A and of one or two panels of columns; b: all of B. */
 static void finish_tile(const job *j, int64_t batch, int64_t row, int64_t rows, int64_t column, int64_t columns,
-                        const term *t, int terms, int stride, const double *up_a, const double *up_b)
+                        const term *t, int terms, int stride, packed a, packed b)
 {
     if (j->raw) keep_sums(j, batch, row, rows, column, columns, t, terms, stride);
-    else if (terms == 1) finish_rows(j, batch, row, rows, column, columns, t, 1, stride, up_a, up_b);
-    else if (terms == 2) finish_rows(j, batch, row, rows, column, columns, t, 2, stride, up_a, up_b);
-    else if (terms == 3) finish_rows(j, batch, row, rows, column, columns, t, 3, stride, up_a, up_b);
-    else if (terms == 4) finish_rows(j, batch, row, rows, column, columns, t, 4, stride, up_a, up_b);
-    else finish_rows(j, batch, row, rows, column, columns, t, terms, stride, up_a, up_b);
+    else if (terms == 1) finish_rows(j, batch, row, rows, column, columns, t, 1, stride, a, b);
+    else if (terms == 2) finish_rows(j, batch, row, rows, column, columns, t, 2, stride, a, b);
+    else if (terms == 3) finish_rows(j, batch, row, rows, column, columns, t, 3, stride, a, b);
+    else if (terms == 4) finish_rows(j, batch, row, rows, column, columns, t, 4, stride, a, b);
+    else finish_rows(j, batch, row, rows, column, columns, t, terms, stride, a, b);
 }
 
 #endif

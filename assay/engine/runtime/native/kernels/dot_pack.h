@@ -17,6 +17,7 @@ typedef struct { /* of the rows of a panel */
     float limit;          /* of |q| */
     int two;              /* whether some second factor is not 1 */
     int how;              /* they are quantized by AVX2 and AVX-512; others ask always */
+    int32_t least, most;  /* exponents of `up` below, the NaN's aside: of what a sum is multiplied by */
 } scales;
 
 static float power_f32(int64_t n)
@@ -55,6 +56,11 @@ static void make_scales(const dot_side *s, const int32_t *e, int64_t batch, int6
     f->two = differs != 0;
     /* The limit of 8 bits is 127, below what some x is rounded to. */
     f->how = !s->own_exponents || p == 7 ? ANY : f->two ? WITHIN_TWO : WITHIN;
+    f->least = f->most = clamp(exponent[0], E_LOWEST, E_NONFINITE) - p; /* rows beyond the last one have the first's */
+    for (int r = 1; r < PANEL; r++) {
+        int32_t kept = clamp(exponent[r], E_LOWEST, E_NONFINITE) - p;
+        f->least = kept < f->least ? kept : f->least, f->most = kept > f->most ? kept : f->most;
+    }
     for (int r = 0; r < PANEL; r++) {
         int64_t kept = clamp(exponent[r], E_LOWEST, E_NONFINITE) - p, bits = (kept + 1023) << 52;
         bits = exponent[r] >= E_NONFINITE ? 0x7FF8000000000000 : bits;
@@ -122,9 +128,9 @@ static inline __m512i high_digit(__m512i q, int shift)
 /* After packing two vectors lane by lane, dword j of the result holds the pair PAIR_OF[j]. */
 static const uint8_t PAIR_OF[16] = {0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15};
 
-/* 16 rows of 32 consecutive k at p + r * stride (or at + own[r]). */
-static inline void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, const scales *f,
-                                 const dot_digits d, int16_t *out, int64_t plane)
+/* 16 rows of up to 32 consecutive k, of so many digits. Of places and digits a whole block asks nothing. */
+INLINE void some_rows_to_pairs(const float *const *row, const int64_t rows, const int64_t count, const scales *f,
+                               const int how, const int digits, int shift, int16_t *out, int64_t plane)
 {
     __m512i low[16], high[16];
     __mmask16 m0 = first_lanes(count), m1 = first_lanes(count - 16);
@@ -135,43 +141,71 @@ static inline void rows_to_pairs(const float *const *row, int64_t rows, int64_t 
             low[r] = high[r] = _mm512_setzero_si512();
             continue;
         }
-        factors by = {_mm512_set1_ps(f->first[r]), _mm512_set1_ps(f->second[r]), limit, f->two, f->how};
+        factors by = {_mm512_set1_ps(f->first[r]), _mm512_set1_ps(f->second[r]), limit, f->two, how};
         __m512i q0 = quantize(_mm512_maskz_loadu_ps(m0, row[r]), by);
         __m512i q1 = quantize(_mm512_maskz_loadu_ps(m1, row[r] + 16), by);
-        if (d.count == 1) {
+        if (digits == 1) {
             low[r] = _mm512_packs_epi32(q0, q1), high[r] = _mm512_setzero_si512();
         } else {
-            low[r] = _mm512_packs_epi32(low_digit(q0, d.shift), low_digit(q1, d.shift));
-            high[r] = _mm512_packs_epi32(high_digit(q0, d.shift), high_digit(q1, d.shift));
+            low[r] = _mm512_packs_epi32(low_digit(q0, shift), low_digit(q1, shift));
+            high[r] = _mm512_packs_epi32(high_digit(q0, shift), high_digit(q1, shift));
         }
     }
     transpose16(low);
 #pragma GCC unroll 16
     for (int j = 0; j < 16; j++) _mm512_store_si512(out + PAIR_OF[j] * 32, low[j]);
-    if (d.count == 1) return;
+    if (digits == 1) return;
     transpose16(high);
 #pragma GCC unroll 16
     for (int j = 0; j < 16; j++) _mm512_store_si512(out + plane + PAIR_OF[j] * 32, high[j]);
 }
 
+static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, const scales *f, const dot_digits d,
+                          int16_t *out, int64_t plane)
+{
+    if (d.count > 1) some_rows_to_pairs(row, rows, count, f, f->how, 2, d.shift, out, plane);
+    else if (rows == 16 && count == 32 && f->how == WITHIN)
+        some_rows_to_pairs(row, 16, 32, f, WITHIN, 1, 0, out, plane);
+    else some_rows_to_pairs(row, rows, count, f, f->how, 1, 0, out, plane);
+}
+
+/* The same place, when what lies PANEL further has been asked for: the next panel takes it soon (see `pack`), and of rows
+   that are pages apart no processor guesses it. */
+INLINE const float *ahead_of(const float *p)
+{
+    __builtin_prefetch(p + PANEL);
+    return p;
+}
+
 /* 16 consecutive rows at x + (at + red[k]): of these sums alone is it known that they lie inside the source. */
-static inline void columns_to_pairs(const float *x, int64_t at, const int64_t *red, int64_t rows, int64_t count,
-                                    const scales *f, dot_digits d, int16_t *out, int64_t plane)
+INLINE void some_columns_to_pairs(const float *x, int64_t at, const int64_t *red, const int64_t rows,
+                                  const int64_t count, const scales *f, const int how, const int digits, int shift,
+                                  int16_t *out, int64_t plane)
 {
     __mmask16 m = first_lanes(rows);
-    factors by = {_mm512_loadu_ps(f->first), _mm512_loadu_ps(f->second), _mm512_set1_ps(f->limit), f->two, f->how};
+    factors by = {_mm512_loadu_ps(f->first), _mm512_loadu_ps(f->second), _mm512_set1_ps(f->limit), f->two, how};
+#pragma GCC unroll 4
     for (int64_t t = 0; t < 16; t++) {
         __m512i q0 = _mm512_setzero_si512(), q1 = q0;
-        if (2 * t < count) q0 = quantize(_mm512_maskz_loadu_ps(m, x + (at + red[2 * t])), by);
-        if (2 * t + 1 < count) q1 = quantize(_mm512_maskz_loadu_ps(m, x + (at + red[2 * t + 1])), by);
-        if (d.count == 1) {
+        if (2 * t < count) q0 = quantize(_mm512_maskz_loadu_ps(m, ahead_of(x + (at + red[2 * t]))), by);
+        if (2 * t + 1 < count) q1 = quantize(_mm512_maskz_loadu_ps(m, ahead_of(x + (at + red[2 * t + 1]))), by);
+        if (digits == 1) {
             _mm512_store_si512(out + 32 * t, _mm512_mask_blend_epi16(0xAAAAAAAA, q0, _mm512_slli_epi32(q1, 16)));
             continue;
         }
-        __m512i l = _mm512_slli_epi32(low_digit(q1, d.shift), 16), h = _mm512_slli_epi32(high_digit(q1, d.shift), 16);
-        _mm512_store_si512(out + 32 * t, _mm512_mask_blend_epi16(0xAAAAAAAA, low_digit(q0, d.shift), l));
-        _mm512_store_si512(out + plane + 32 * t, _mm512_mask_blend_epi16(0xAAAAAAAA, high_digit(q0, d.shift), h));
+        __m512i l = _mm512_slli_epi32(low_digit(q1, shift), 16), h = _mm512_slli_epi32(high_digit(q1, shift), 16);
+        _mm512_store_si512(out + 32 * t, _mm512_mask_blend_epi16(0xAAAAAAAA, low_digit(q0, shift), l));
+        _mm512_store_si512(out + plane + 32 * t, _mm512_mask_blend_epi16(0xAAAAAAAA, high_digit(q0, shift), h));
     }
+}
+
+static void columns_to_pairs(const float *x, int64_t at, const int64_t *red, int64_t rows, int64_t count,
+                             const scales *f, dot_digits d, int16_t *out, int64_t plane)
+{
+    if (d.count > 1) some_columns_to_pairs(x, at, red, rows, count, f, f->how, 2, d.shift, out, plane);
+    else if (rows == 16 && count == 32 && f->how == WITHIN)
+        some_columns_to_pairs(x, at, red, 16, 32, f, WITHIN, 1, 0, out, plane);
+    else some_columns_to_pairs(x, at, red, rows, count, f, f->how, 1, 0, out, plane);
 }
 
 #elif VBYTES == 32
@@ -309,18 +343,18 @@ static inline void add_squares(const int16_t *lines, float squares[PANEL])
 }
 
 /* Digits of i16 of the terms [k0, end) by pairs: per digit [pairs][PANEL][2], zeros beyond K and beyond the last row;
-   k0 is a multiple of 2 SEGMENT. largest (or NULL) grows to the largest sum of squares of a row in a segment. */
+   k0 is a multiple of 2 SEGMENT. out: where those of k0 belong; plane: i16 from one digit to the next. largest (or
+   NULL) grows to the largest sum of squares of a row in a segment. */
 static void pack_pairs(const dot_side *s, dot_digits d, const float *x, int64_t batch, int64_t first, int64_t rows,
-                       int64_t k, int64_t k0, int64_t end, int16_t *out, scales *f, float *largest)
+                       int64_t k, int64_t k0, int64_t end, int16_t *out, int64_t plane, scales *f, float *largest)
 {
     float buf[PANEL * 32] __attribute__((aligned(64)));
     const float *row[PANEL];
-    int64_t at = s->batch[batch], plane = padded_pairs(k) * 32;
+    int64_t at = s->batch[batch];
     int own_kind = at == OUTSIDE ? GENERAL : s->own_kind[first / PANEL];
-    for (; k0 < end; k0 += 32) {
+    for (int16_t *to = out; k0 < end; k0 += 32, to += 32 * PANEL) {
         int64_t count = least(32, k - k0);
         int red_kind = s->red_kind[k0 / RED_BLOCK];
-        int16_t *to = out + k0 * PANEL;
         int by_column = own_kind == UNIT && red_kind >= INSIDE;
         if (red_kind == UNIT && own_kind >= INSIDE && !(by_column && rows > count)) {
             for (int64_t r = 0; r < rows; r++) row[r] = x + (at + s->own[first + r] + s->red[k0]);

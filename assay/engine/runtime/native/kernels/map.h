@@ -39,6 +39,14 @@ INLINE void execute(const Code *code, int64_t count, void **slot, void *destinat
     }
 }
 
+#define FAR_BYTES (1 << 20) /* of a map's value, from which memory is asked for before it is read or written */
+
+/* Ask for what the next tile reads, or writes: processors look ahead in one page, and a tile is one or less. */
+INLINE void ask_for(const char *from, int64_t bytes, const int writes)
+{
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, writes, 2);
+}
+
 static void run_map(const Op *op, int64_t lo, int64_t hi, void **table, char *work)
 {
     void *slot[SLOTS];
@@ -46,7 +54,7 @@ static void run_map(const Op *op, int64_t lo, int64_t hi, void **table, char *wo
     const Space *space = &op->space;
     int64_t inner = space->rank ? space->size[space->rank - 1] : 1, width = SIZE_OF[op->dtype];
     int64_t tile = op->tile;
-    int repeated = lo % inner == 0 && tile % inner == 0;
+    int repeated = lo % inner == 0 && tile % inner == 0, is_far = op->numel * width >= FAR_BYTES;
     /* Slots: operands, then constants and single elements in cells of one vector, then tiles. */
     for (int64_t s = 0, used = 0; s < op->n_slots; s++) {
         int64_t at = op->constants[s];
@@ -71,8 +79,10 @@ static void run_map(const Op *op, int64_t lo, int64_t hi, void **table, char *wo
             switch (v->mode) {
             case SCALAR: break;
             case DIRECT:
-                if (size >= 4) slot[k] = (char *)base + (v->offset + at) * size;
-                else copy_run(slot[k], 0, n, base, v->offset + at, 1, v->dtype);
+                if (size >= 4) {
+                    slot[k] = (char *)base + (v->offset + at) * size;
+                    if (is_far) ask_for((char *)slot[k] + n * size, n * size, 0);
+                } else copy_run(slot[k], 0, n, base, v->offset + at, 1, v->dtype);
                 break;
             case ROW_SCALAR: gather(slot[k], v, space, 0, v->offset, at, 1, base); break;
             case REPEATED:
@@ -85,7 +95,9 @@ static void run_map(const Op *op, int64_t lo, int64_t hi, void **table, char *wo
                 } else gather(slot[k], v, space, 0, v->offset, at, n, base);
             }
         }
-        execute(op->code + op->n_first, op->n_code - op->n_first, slot, (char *)table[op->node] + at * width, n);
+        char *to = (char *)table[op->node] + at * width;
+        if (is_far) ask_for(to + n * width, n * width, 1);
+        execute(op->code + op->n_first, op->n_code - op->n_first, slot, to, n);
         at += n;
     }
 }
