@@ -23,8 +23,8 @@ static inline void store_tile(__m512i *t, int turned, int8_t flip, int8_t *to)
 
 /* Digits of i8 in base 256 of the terms [k0, end), by tiles of 64: per digit [ceil(k/64)] tiles of [row][64 k], or
    [16][row][4 k] (across). flip: what all bytes are joined to by xor. */
-static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, const float *x, int64_t batch,
-                       int64_t first, int64_t rows, int64_t k, int64_t k0, int64_t end, int8_t *out, const scales *f)
+INLINE void pack_digits(const dot_side *s, const int digits, int across, int8_t flip, const float *x, int64_t batch,
+                        int64_t first, int64_t rows, int64_t k, int64_t k0, int64_t end, int8_t *out, const scales *f)
 {
     float buf[PANEL * 64] __attribute__((aligned(64)));
     const float *row[2][PANEL]; /* of the first and the second RED_BLOCK */
@@ -48,7 +48,7 @@ static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, c
                 __m512i q[4];
 #pragma GCC unroll 4
                 for (int i = 0; i < 4; i++)
-                    q[i] = 4 * t + i < count ? quantize(_mm512_maskz_loadu_ps(m, x + (from + red[4 * t + i])), by)
+                    q[i] = 4 * t + i < count ? quantize(_mm512_maskz_loadu_ps(m, ahead_of(x + (from + red[4 * t + i]))), by)
                                              : _mm512_setzero_si512();
 #pragma GCC unroll 3
                 for (int d = 0; d < 3; d++) {
@@ -94,6 +94,14 @@ static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, c
         }
         for (int d = 0; d < digits; d++) store_tile(tile[d], across, flip, to + d * plane);
     }
+}
+
+static void pack_tiles(const dot_side *s, int digits, int across, int8_t flip, const float *x, int64_t batch,
+                       int64_t first, int64_t rows, int64_t k, int64_t k0, int64_t end, int8_t *out, const scales *f)
+{
+    if (digits == 1) pack_digits(s, 1, across, flip, x, batch, first, rows, k, k0, end, out, f);
+    else if (digits == 2) pack_digits(s, 2, across, flip, x, batch, first, rows, k, k0, end, out, f);
+    else pack_digits(s, digits, across, flip, x, batch, first, rows, k, k0, end, out, f);
 }
 
 #elif defined(DOTPROD)
