@@ -204,6 +204,13 @@ def test_runs_that_norms_allow_end_before_32_bits_are_full(kernels: DotKernels, 
     check(kernels, (a, e, b, e[:, :16]), 14, 14)
 
 
+def test_runs_of_terms_packed_later_end_by_norms_of_their_own(kernels: DotKernels):
+    """Four panels take 2,048 terms at a time: here zeros, then ones of which 64 pairs are more than 32 bits hold."""
+    x, e = torch.zeros(1, 49, 2560), torch.full((1, 49), 13, dtype=torch.int32)
+    x[..., 2048:] = 4300.0
+    check(kernels, (x, e, x[:, :17].contiguous(), e[:, :17]), 14, 14)
+
+
 def test_rows_of_every_exponent_keep_subnormals_and_overflow(kernels: DotKernels):
     generator = torch.Generator().manual_seed(5)
     edges = (-149, -148, -140, -127, -126, -125, -114, -113, -98, -97, -1, 0, 1, 2, 127, 128)
