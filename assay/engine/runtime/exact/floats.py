@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
+from torch import Tensor
 
 from assay.protocol.errors import InvariantError
 
 _PER_THREAD = 1 << 15
 """Elements that make torch give work to one more thread."""
 
+_PROBED = ((0x00800000, 1), (0x3F000000, 0x3F800000), (0x00400000, 1))
+"""Bits of 2^-126 and 2^-149, of what they are multiplied by, and of the products."""
+
 
 def flushes_subnormals() -> bool:
-    """Whether some worker thread loses subnormal results (2^-126 / 2) or operands (2^-149 + 0)."""
+    """Whether some worker thread loses subnormal results (2^-126 / 2) or operands (2^-149 * 1)."""
     threads = torch.get_num_threads()
-    count = 1 if threads == 1 else threads * _PER_THREAD
-    smallest = torch.full((count,), 1, dtype=torch.int32).view(torch.float32)
-    normal = torch.full((count,), 2.0**-126)
-    kept = (normal * 0.5 != 0.0) & ((smallest + 0.0).view(torch.int32) == 1)
-    return not bool(kept.all())
+    x, y, kept = _probe(2 if threads == 1 else threads * _PER_THREAD)
+    return not torch.equal((x * y).view(torch.int32), kept)
+
+
+@lru_cache(maxsize=4)
+def _probe(count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Two factors f32 [count], and the bits i32 of their products where no thread flushes; made by integers alone."""
+    bits = [torch.tensor(pair, dtype=torch.int32, device="cpu").repeat(count // 2) for pair in _PROBED]
+    return bits[0].view(torch.float32), bits[1].view(torch.float32), bits[2]
 
 
 def check_float_environment() -> None:
