@@ -390,7 +390,7 @@ class ReplayingAgent(Agent):
             yield PublishBase(rounds[-1])
 
     def do_publish_base(self, action: PublishBase, view: RunView) -> None:
-        """Publishes parameters and momentum."""
+        """Publishes parameters and momentum where the store lacks them. Raises UnavailableError, StateMismatch."""
         self.jobs.publish_base(view, action.round)
         self.journal.note("base", round=action.round)
         self._published.add(action.round)

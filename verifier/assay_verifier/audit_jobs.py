@@ -43,9 +43,14 @@ class AuditJobs:
         return root_of_list(self._archive.update_specs, update)
 
     def publish_base(self, view: RunView, round_: Round) -> None:
-        """Publishes parameters and momentum of the generation that a round starts from, for who joins with it alone."""
-        lists = self._archive.base(view, view.round_of(round_).parent, self._compute)
-        self._archive.publish_base(lists)
+        """Publishes what the store lacks of the generation that a round starts from, for who joins with it alone.
+
+        Of a large model each list is the uplink of an hour, and every auditor replays from some base: what others have
+        put there is left as it is. Raises UnavailableError, StateMismatch.
+        """
+        with self._archive.objects.own_copies_first():
+            lists = self._archive.base(view, view.round_of(round_).parent, self._compute)
+        self._archive.serve_base(lists)
 
     def _marks(self, record: WorkRecord) -> tuple[Digest, ...]:
         """The marks of progress of a commitment; none where they are not to be had, or do not end in its end."""

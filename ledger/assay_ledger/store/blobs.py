@@ -159,9 +159,12 @@ class BlobStore:
         return data
 
     def has(self, digest: Digest) -> bool:
+        return self.version(digest) is not None
+
+    def version(self, digest: Digest) -> str | None:
         path = object_path(digest)
         with self._asking(path, "look") as seconds:
-            found = self._backend.exists(path, seconds)
+            found = self._backend.version(path, seconds)
         self.traffic.add("look")
         return found
 

@@ -201,18 +201,18 @@ class Bucket:
 
         _within(write(), allowed)
 
-    def exists(self, path: str, seconds: float) -> bool:
-        """Is there such an object?"""
+    def version(self, path: str, seconds: float) -> str | None:
+        """Which object is there, by its tag, size and time; None where there is none."""
 
-        async def look() -> bool:
+        async def look() -> str | None:
             import obstore
 
             async with asyncio.timeout(seconds):
                 try:
-                    await obstore.head_async(self._backend, path)
+                    found = await obstore.head_async(self._backend, path)
                 except FileNotFoundError:
-                    return False
-            return True
+                    return None
+            return f"{found['e_tag']} {found['size']} {found['last_modified']}"
 
         return _within(look(), seconds)
 

@@ -95,18 +95,20 @@ class Folder:
         """Replaces a file; readers see the old bytes or the new ones."""
         self._lane.call(lambda: self._write(path, data), within_budget(seconds + len(data) / bytes_per_s))
 
-    def exists(self, path: str, seconds: float) -> bool:
-        """Is there a regular file?"""
+    def version(self, path: str, seconds: float) -> str | None:
+        """Which regular file is there, as of its last change; None where there is none."""
 
-        def look() -> bool:
+        def look() -> str | None:
             *parents, name = path.split("/")
             with self._opened(parents) as at, _as_missing(path):
-                return stat.S_ISREG(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
+                found = os.stat(name, dir_fd=at, follow_symlinks=False)
+            is_file = stat.S_ISREG(found.st_mode)
+            return f"{found.st_ino} {found.st_size} {found.st_mtime_ns}" if is_file else None
 
         try:
             return self._lane.call(look, seconds)
         except FileNotFoundError:
-            return False
+            return None
 
     def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
         """At most `limit` paths of regular files below a prefix and after a path, the first ones of those seen in time.

@@ -67,8 +67,8 @@ class Backend(Protocol):
         """Replaces what is there; readers see the old bytes or the new ones."""
         ...
 
-    def exists(self, path: str, seconds: float) -> bool:
-        """Is something to be read there?"""
+    def version(self, path: str, seconds: float) -> str | None:
+        """Another text after each time that what is there was written; None where nothing is to be read."""
         ...
 
     def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
@@ -104,6 +104,10 @@ class ArtifactStore(Protocol):
 
     def has(self, digest: Digest) -> bool:
         """Does the store list an object of that digest? Only `get` proves that it is the right one."""
+        ...
+
+    def version(self, digest: Digest) -> str | None:
+        """Another text after each time that somebody put an object of that digest; None where there is none."""
         ...
 
     def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:

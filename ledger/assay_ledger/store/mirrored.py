@@ -223,6 +223,10 @@ class MirroredStore(BlobStore):
         """See ArtifactStore: whether any lists it."""
         return any(self._all(lambda store: store.has(digest)))
 
+    def version(self, digest: Digest) -> str | None:
+        """See ArtifactStore: of the first that lists it."""
+        return next((found for found in self._all(lambda store: store.version(digest)) if found is not None), None)
+
     def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
         """See ArtifactStore: what any of them lists."""
         found = self._all(lambda store: store.list(prefix, limit))

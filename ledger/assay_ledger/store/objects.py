@@ -38,6 +38,8 @@ MAX_PROGRAM_BYTES: Final = 1 << 28
 MAPPED_FROM: Final = 1 << 22
 """Bytes of a tensor from which on it is mapped; a smaller one costs more as a file than as memory."""
 
+MAX_VERSIONS: Final = 1024
+
 Tensors = tuple[bytes, ...]
 """The bytes of a list's tensors, row-major little-endian."""
 
@@ -55,6 +57,8 @@ class Objects:
         self._told: Sequence[Callable[[], DigestMap]] = ()
         self._noted: dict[Digest, Digest] = {}
         self._cursors: dict[str, Digest] = {}
+        self._versions: dict[Digest, str] = {}
+        """Of lists that were put from here, as the store had them then; the oldest goes first."""
 
     @contextmanager
     def own_copies_first(self) -> Iterator[None]:
@@ -192,9 +196,25 @@ class Objects:
         return root
 
     def is_served(self, root: Digest, specs: Sequence[TensorSpec]) -> bool:
-        """Whether the store has the list that lies here as a copy. Raises UnavailableError."""
+        """Whether the store has the list that lies here as a copy, under its name. Raises UnavailableError."""
         with self.own_copies_first():
-            return self.store.has(self.list_digest(root, specs))
+            digest = self.list_digest(root, specs)
+        before = Digest((int.from_bytes(digest, "big") - 1).to_bytes(32, "big"))
+        # Attack: the name alone is deleted, so that nobody finds what is there.
+        if next(iter(self.store.candidates(f"lists/{root.hex()}", before)), None) != digest:
+            return False
+        version = self.store.version(digest)
+        if version is None or self._versions.get(digest, version) == version:
+            return version is not None
+        # Attack: other bytes in the place of what this actor put: whoever may write and not delete can do that.
+        try:
+            self.store.get(digest, file_size(specs))
+        except (StoreUnreachable, StoreDenied):
+            raise
+        except UnavailableError:
+            return False
+        self._versions[digest] = version
+        return True
 
     def keep_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
         """Keeps a list in the local cache without publishing it; returns the list root."""
@@ -266,7 +286,15 @@ class Objects:
 
     def _put(self, name: str, data: bytes, layout: Sequence[ElementRun]) -> Digest:
         """Into the store, packed where a layout is known and that is smaller; own copies are never packed."""
-        return self.store.put(data, name, packed(data, layout) if layout else None)
+        digest = self.store.put(data, name, packed(data, layout) if layout else None)
+        if layout:
+            with suppress(UnavailableError):
+                self._versions.pop(digest, None)
+                if (version := self.store.version(digest)) is not None:
+                    self._versions[digest] = version
+            while len(self._versions) > MAX_VERSIONS:
+                del self._versions[next(iter(self._versions))]
+        return digest
 
     def _fetch(
         self,

@@ -56,10 +56,10 @@ class FaultyBackend:
             raise OSError(errno.ENOSPC, "No space left on device")
         self._folder.write(path, data, seconds, bytes_per_s)
 
-    def exists(self, path: str, seconds: float) -> bool:
+    def version(self, path: str, seconds: float) -> str | None:
         """See Backend."""
         self._fail(seconds)
-        return self.mode != "empty" and self._folder.exists(path, seconds)
+        return None if self.mode == "empty" else self._folder.version(path, seconds)
 
     def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
         """See Backend."""

@@ -27,6 +27,7 @@ from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.errors import StoreUnreachable
 from assay_ledger.store.folder import Folder
 from assay_ledger.store.interfaces import StorePace
+from assay_ledger.store.listfile import file_size
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects, root_of_list
 from assay_ledger.store.packing import unpacked
@@ -126,6 +127,31 @@ def test_a_base_that_nobody_published_is_merged_again_and_published(run: RoundSt
     assert archive.fetch_base(view, 2) == merged
     assert archive.fetch_parameters(view, 2) == merged[0]
     assert archive.base_roots(archive.fetch_base(view, 1)) == view.lists(1)
+
+
+def auditor(run: RoundStageRun, copies: Path) -> tuple[AuditJobs, BlobStore]:
+    """Somebody who replays, with copies of its own, and the store as it asks it."""
+    store = open_store(run.folder / "store")
+    objects = Objects(store, LocalCache(copies))
+    archive = Archive(run.run.charter, run.run.facts, objects, Publications(run.chain, objects))
+    return AuditJobs(archive, COMPUTE), store
+
+
+def test_a_base_that_the_store_has_is_put_there_by_no_auditor_again(run: RoundStageRun, tmp_path: Path) -> None:
+    """Of a large model each upload takes longer than a call leaves, and every auditor replays from some base."""
+    lose_bases(run)
+    archive, view = stranger(run)
+    parent = view.round_of(Round(1)).parent
+    jobs, store = auditor(run, tmp_path / "first")
+    jobs.publish_base(view, Round(1))
+    assert archive.base_roots(archive.fetch_base(view, parent)) == view.lists(parent)
+    jobs, store = auditor(run, tmp_path / "second")
+    jobs.work(view, Round(1), Seat(3))
+    before = store.traffic.bytes_read
+    jobs.publish_base(view, Round(1))
+    assert store.traffic.bytes_written == 0
+    # What it replayed from lies here: the momentum alone is fetched.
+    assert store.traffic.bytes_read - before <= file_size(archive.specs(TrainingList.PARAMETERS))
 
 
 def behind_faults(run: RoundStageRun, copies: Path) -> tuple[Archive, FaultyBackend]:

@@ -88,7 +88,10 @@ def test_a_store_that_is_dark_for_good_saves_no_lie_and_costs_nobody_honest_anyt
         assert curtain.refused > 3 and verdicts(disputed.view)
 
 
-def test_what_is_wiped_after_it_was_held_is_put_back_by_who_published_it(disputed: WholeRun, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_wiped", [True, False], ids=["wiped", "written over"])
+def test_what_is_wiped_after_it_was_held_is_put_back_by_who_published_it(
+    disputed: WholeRun, tmp_path: Path, is_wiped: bool
+) -> None:
     """Else no auditor could make the base of the next round, which nobody but auditors publishes."""
     shutil.copytree(disputed.store.location, tmp_path / "store")
     store = open_store(tmp_path / "store")
@@ -99,8 +102,12 @@ def test_what_is_wiped_after_it_was_held_is_put_back_by_who_published_it(dispute
         for work in view.works(Round(0)):
             name = tmp_path / "store" / "names" / "lists" / work.work.update.hex()
             for marker in name.iterdir():
-                (tmp_path / "store" / "objects" / marker.name[:2] / marker.name).unlink()
-                marker.unlink()
+                there = tmp_path / "store" / "objects" / marker.name[:2] / marker.name
+                if is_wiped:
+                    there.unlink()
+                    marker.unlink()
+                else:
+                    there.write_bytes(b"other bytes")
         archive = disputed.players["vera"].agent.archive
         stranger = Archive(archive.charter, archive.facts, Objects(store), Publications(disputed.chain, Objects(store)))
         with pytest.raises(UnavailableError):

@@ -9,6 +9,7 @@ from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from assay_ledger.store.blobs import ObjectMismatch, ObjectMissing, open_store
 from assay_ledger.store.listfile import file_size, pack, unpack
+from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import Manifest
 from assay_ledger.store.objects import Objects, root_of_list
 
@@ -58,6 +59,39 @@ def test_a_list_of_other_values_under_the_name_is_passed_over(objects: Objects) 
     objects.store.put(forged, f"lists/{root.hex()}")
     with pytest.raises(ObjectMismatch):
         objects.list(root, SPECS)
+
+
+def test_who_put_a_list_sees_that_others_wrote_over_it_and_reads_nothing_else(tmp_path: Path) -> None:
+    """Attack: in a bucket whose members may add and delete nothing a member puts other bytes in an object's place."""
+    store = open_store(tmp_path / "store")
+    objects = Objects(store, LocalCache(tmp_path / "copies"))
+    root = objects.put_list(SPECS, TENSORS)
+    digest = objects.list_digest(root, SPECS)
+    before = store.traffic.bytes_read
+    assert objects.is_served(root, SPECS)
+    assert store.traffic.bytes_read == before
+    store.put_as(digest, b"other bytes")
+    assert not objects.is_served(root, SPECS)
+    objects.put_list(SPECS, TENSORS)
+    assert objects.is_served(root, SPECS)
+    # The same bytes by somebody else are looked at once.
+    Objects(store).put_list(SPECS, TENSORS)
+    before = store.traffic.bytes_read
+    assert objects.is_served(root, SPECS) and objects.is_served(root, SPECS)
+    assert store.traffic.bytes_read - before == file_size(SPECS)
+
+
+def test_a_list_whose_name_was_deleted_is_not_served(tmp_path: Path) -> None:
+    """Attack: the object is left where it is, and nobody who has no copy finds it."""
+    store = open_store(tmp_path / "store")
+    objects = Objects(store, LocalCache(tmp_path / "copies"))
+    root = objects.put_list(SPECS, TENSORS)
+    for junk in (b"junk", b"more junk"):
+        store.put(junk, f"lists/{root.hex()}")
+    assert objects.is_served(root, SPECS)
+    digest = objects.list_digest(root, SPECS)
+    store.delete(f"names/lists/{root.hex()}/{digest.hex()}")
+    assert store.has(digest) and not objects.is_served(root, SPECS)
 
 
 def test_what_nobody_published_is_missing(objects: Objects) -> None:
