@@ -135,7 +135,7 @@ class BlobStore:
 
     def get_sized(self, digest: Digest, max_bytes: int) -> tuple[bytes, int]:
         """The same, and how many bytes they take in the store."""
-        stored = self._read(object_path(digest), max_bytes, "read")
+        stored = self.get_stored(digest, max_bytes)
         actual = hashlib.sha256(stored).digest()
         if actual == digest:
             return stored, len(stored)
@@ -146,6 +146,10 @@ class BlobStore:
         if data is None or actual != digest:
             raise ObjectMismatch(f"{object_path(digest)} in {self.location} hashes to {actual.hex()}.")
         return data, len(stored)
+
+    def get_stored(self, digest: Digest, max_bytes: int) -> bytes:
+        """What lies there for the bytes of a digest, not hashed."""
+        return self._read(object_path(digest), max_bytes, "read")
 
     def get_range(self, digest: Digest, start: int, length: int, max_bytes: int) -> bytes:
         """Some bytes of an object of at most `max_bytes` as they lie, not hashed: whoever asks holds a hash of these.

@@ -4,7 +4,7 @@
                 dark first store costs a few seconds once and no window
     writing     to the first that takes it before the call returns, to the others in the background, through a queue
                 of bounded size each; what one refuses waits behind the rest, what does not fit is not mirrored, and
-                both are said
+                both are said; what is larger than a queue is read again from the store that took it
 
 Nothing is trusted more than with one store: bytes are hashed, whoever they come from.
 Source: docs/adr/0057-stores.md.
@@ -21,6 +21,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Final, TypeVar
@@ -28,13 +29,13 @@ from urllib.parse import quote
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
-from assay_ledger.store.blobs import BlobStore, StoreAddressInvalid, open_store
+from assay_ledger.store.blobs import BlobStore, ObjectMismatch, StoreAddressInvalid, open_store
 from assay_ledger.store.interfaces import MAX_LISTED, StorePace
 from assay_ledger.store.telling import CallListener
 
 QUEUE_BYTES: Final = 1 << 28
 QUEUE_CALLS: Final = 4096
-"""What may wait for one mirror; above it the newest is not mirrored."""
+"""What may wait for one mirror; above it the newest is not mirrored. An object that is larger waits as its digest."""
 
 AT_EXIT_S: Final = 60.0
 """How long a process that ends waits for what its mirrors have not taken yet."""
@@ -43,6 +44,8 @@ CALL_S: Final = 2.0
 """For a call to a store behind which there is another one."""
 
 RETRY_S: Final = 2.0
+MOST_RETRY_S: Final = 600.0
+"""For an object that is read again before each try."""
 
 _BARE: Final = re.compile(r"[^./~:][^/:]*")
 """A word that is neither an address nor plainly a path."""
@@ -85,6 +88,29 @@ def _check_commas(locations: str, parts: Sequence[str]) -> None:
     )
 
 
+class _Copying:
+    """The write of an object that no queue holds: read from the store that took it, each try twice as late."""
+
+    def __init__(self, source: BlobStore, digest: Digest, stored: bytes, name: str | None) -> None:
+        self._source, self._digest, self._name = source, digest, name
+        self._size, self._wanted = len(stored), sha256(stored).digest()
+        self._wait, self._until = RETRY_S, float("-inf")
+        self._error = UnavailableError("It was not tried yet.")
+
+    def __call__(self, store: BlobStore) -> None:
+        if time.monotonic() < self._until:
+            raise self._error
+        try:
+            stored = self._source.get_stored(self._digest, self._size)
+            if sha256(stored).digest() != self._wanted:
+                raise ObjectMismatch(f"{self._source.location} has other bytes than it took.")
+            store.put_as(self._digest, stored, self._name)
+        except UnavailableError as error:
+            self._error, self._until = error, time.monotonic() + self._wait
+            self._wait = min(2 * self._wait, MOST_RETRY_S)
+            raise
+
+
 class _Mirror:
     """One store that is written to in the background: what it has not refused yet in order, then what it has; slots, of
     which only the latest counts, by name.
@@ -106,8 +132,11 @@ class _Mirror:
         self._is_well = True
         self.dropped = 0
 
-    def add(self, write: Write, size: int) -> None:
-        """Queues a write of so many bytes; what does not fit is dropped and said."""
+    def put(self, source: BlobStore, digest: Digest, stored: bytes, name: str | None) -> None:
+        """Queues an object that another store took; what does not fit is dropped and said."""
+        is_large = len(stored) > self._most
+        write = _Copying(source, digest, stored, name) if is_large else lambda s: s.put_as(digest, stored, name)
+        size = 0 if is_large else len(stored)
         with self._changed:
             if self._bytes + size > self._most or len(self._waits) + len(self._refused) >= QUEUE_CALLS:
                 self.dropped += 1
@@ -205,7 +234,18 @@ class MirroredStore(BlobStore):
 
     def put_as(self, digest: Digest, stored: bytes, name: str | None = None) -> None:
         """See BlobStore. Raises what the first store raises where none takes it."""
-        self._written(lambda store: store.put_as(digest, stored, name), len(stored))
+        errors: builtins.list[UnavailableError] = []
+        for k, store in enumerate(self.stores):
+            try:
+                store.put_as(digest, stored, name)
+            except UnavailableError as error:
+                errors.append(error)
+                continue
+            # One that failed just now is tried again in the background, with those that were not asked.
+            for other in (*self.stores[:k], *self.stores[k + 1 :]):
+                self._mirrors[id(other)].put(store, digest, stored, name)
+            return
+        raise errors[0]
 
     def get(self, digest: Digest, max_bytes: int) -> bytes:
         """See ArtifactStore."""
@@ -272,21 +312,6 @@ class MirroredStore(BlobStore):
     def dropped(self) -> int:
         """Objects that some store did not take in time, and lacks."""
         return sum(mirror.dropped for mirror in self._mirrors.values())
-
-    def _written(self, write: Callable[[BlobStore], T], size: int) -> T:
-        """By the first that takes it now, by the others later."""
-        errors: builtins.list[UnavailableError] = []
-        for k, store in enumerate(self.stores):
-            try:
-                result = write(store)
-            except UnavailableError as error:
-                errors.append(error)
-                continue
-            # One that failed just now is tried again in the background, with those that were not asked.
-            for other in (*self.stores[:k], *self.stores[k + 1 :]):
-                self._mirrors[id(other)].add(write, size)
-            return result
-        raise errors[0]
 
     def _first(self, ask: Callable[[BlobStore], T]) -> T:
         errors: builtins.list[UnavailableError] = []

@@ -173,6 +173,46 @@ def test_what_a_mirror_cannot_keep_up_with_is_not_kept_for_ever_and_said(
     assert all(store.get(digest, 400) for digest in made)
 
 
+def test_an_object_that_no_queue_holds_is_mirrored_from_the_store_that_took_it(
+    tmp_path: Path, bucket: ServedBucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Bad luck: a model of 64 million parameters; every list of it is larger than what may wait for a mirror."""
+    monkeypatch.setattr(mirrored, "RETRY_S", 0.05)
+    first, second = open_store(tmp_path), open_store("s3://bucket/", PACE)
+    store = MirroredStore([first, second], queue_bytes=1000)
+    bucket.status = 503
+    lists = [bytes([n]) * 2000 for n in range(3)]
+    with caplog.at_level(logging.WARNING):
+        made = [store.put(data, f"lists/{n:02d}") for n, data in enumerate(lists)]
+        small = store.put(b"small")
+        time.sleep(1.0)
+    # A mirror that takes nothing has no large object read again and again for it.
+    assert first.traffic.calls.get("read", 0) <= 9 and "keep up" not in caplog.text
+    bucket.status = 200
+    for breaker in second._breakers.values():
+        breaker.answered()
+    assert eventually(lambda: store.flush(0.1), 20) and store.dropped == 0
+    assert [second.get(digest, 2000) for digest in made] == lists and second.get(small, 5) == b"small"
+    assert [list(second.candidates(f"lists/{n:02d}")) for n in range(3)] == [[digest] for digest in made]
+
+
+def test_what_the_store_that_took_it_has_no_more_is_no_mirrors_object(
+    tmp_path: Path, bucket: ServedBucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(mirrored, "RETRY_S", 0.05)
+    first, second = open_store(tmp_path), open_store("s3://bucket/", PACE)
+    store = MirroredStore([first, second], queue_bytes=1000)
+    bucket.hostility = "closes"
+    digest = store.put(bytes(2000))
+    first.put_as(digest, b"other bytes")
+    bucket.hostility = None
+    with caplog.at_level(logging.WARNING):
+        assert not store.flush(1.0)
+    assert not second.has(digest)
+    store.put(bytes(2000))
+    assert eventually(lambda: second.has(digest), 20)
+
+
 class RefusingStore(BlobStore):
     """A folder that refuses some objects and slots, by their bytes."""
 
