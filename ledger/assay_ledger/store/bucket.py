@@ -43,7 +43,10 @@ RESUMED_IN_VAIN: Final = 2
 """How often in a row a download is taken up again that brings nothing new."""
 
 MAX_HALVES_BYTES: Final = 1 << 28
-"""Of objects of which a part has arrived, in all; of the newest one all is kept."""
+"""Of objects of which a part has arrived, in all; of the one that was begun first all is kept."""
+
+STALE_S: Final = 600.0
+"""What was not asked for in so many seconds gives way to all others: the longest that an action waits, twice."""
 
 T = TypeVar("T")
 
@@ -54,6 +57,9 @@ class _Half:
 
     size: int = 0
     data: bytearray = field(default_factory=bytearray)
+    begun: float = 0.0
+    kept: float = 0.0
+    """When it was kept for the first time and the last one, by the loop's clock."""
 
 
 @cache
@@ -154,9 +160,22 @@ class Bucket:
     def _keep(self, path: str, half: _Half) -> None:
         """Keeps what has arrived of an object for its next read; of a small one, which may be a message, nothing."""
         if len(half.data) >= _CHUNK_BYTES:
+            half.kept = asyncio.get_running_loop().time()
+            half.begun = half.begun or half.kept
             self._halves[path] = half
         while len(self._halves) > 1 and sum(len(h.data) for h in self._halves.values()) > MAX_HALVES_BYTES:
-            self._halves.popitem(last=False)
+            del self._halves[self._least_wanted()]
+
+    def _least_wanted(self) -> str:
+        """What goes first: what nobody asks for any more, else the oldest but the one that was begun first.
+
+        Bad luck: of large objects that are asked for in turn the newest took what had come of the others, for ever.
+        """
+        now, oldest = asyncio.get_running_loop().time(), next(iter(self._halves))
+        if now - self._halves[oldest].kept > STALE_S:
+            return oldest
+        first = min(self._halves, key=lambda path: self._halves[path].begun)
+        return next(path for path in self._halves if path != first)
 
     async def _rest(self, path: str, half: _Half) -> GetResult:
         """An object from the byte on at which its download broke off: what has arrived is not asked for again."""
