@@ -9,10 +9,12 @@ import stat
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar, cast
 
 _OPENED: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVATE: Final = 0o400
+
+T = TypeVar("T")
 
 
 class MappedFile(mmap.mmap):
@@ -28,6 +30,7 @@ class MappedFile(mmap.mmap):
     fits: Callable[[memoryview], bool]
     _descriptor: int
     _seen: tuple[int, ...] | None
+    _found: dict[object, tuple[tuple[int, ...], object]]
 
     @classmethod
     def open(cls, path: Path, size: int, fits: Callable[[memoryview], bool]) -> MappedFile:
@@ -47,7 +50,7 @@ class MappedFile(mmap.mmap):
             os.close(descriptor)
             raise
         made._descriptor = descriptor
-        made._seen, made.fits = None, fits
+        made._seen, made._found, made.fits = None, {}, fits
         weakref.finalize(made, os.close, descriptor)
         # Rows are read at random: what lies beside one is not wanted.
         made.madvise(mmap.MADV_RANDOM)
@@ -60,12 +63,23 @@ class MappedFile(mmap.mmap):
 
     def is_right(self) -> bool:
         """Whether the file holds what it must; it is read only where somebody may have written to it since."""
-        found = os.fstat(self._descriptor)
-        now = found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        now = self._now()
         if now != self._seen:
             # Before the bytes are read: what is written meanwhile is seen the next time.
-            self._seen = now if found.st_size == len(self) and self.fits(self.view) else None
+            self._seen = now if now[0] == len(self) and self.fits(self.view) else None
         return self._seen is not None
+
+    def once(self, what: object, compute: Callable[[], T]) -> T:
+        """What is computed of all bytes, again only where somebody may have written to the file since."""
+        now, (when, found) = self._now(), self._found.get(what, ((), None))
+        if now != when:
+            found = compute()
+            self._found[what] = now, found
+        return cast(T, found)
+
+    def _now(self) -> tuple[int, ...]:
+        found = os.fstat(self._descriptor)
+        return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
     def let_go(self) -> None:
         """Takes its pages out of this process's memory; they are read again when they are wanted."""

@@ -190,6 +190,7 @@ class LongRun:
         self._progress, self._room, self._tamper = progress, room, tamper
         self._format = StateFormat(program, start)
         self._stride = 1
+        self._ends: tuple[ListBytes, tuple[Digest, ...]] | None = None
         self.start_root = state_digest(self._format.list_roots(start))
         self.units, self.lists = self._resumed(start)
 
@@ -210,7 +211,10 @@ class LongRun:
     @property
     def ends(self) -> tuple[Digest, ...]:
         """The list roots of the state reached."""
-        return self._format.list_roots(self.lists)
+        # A unit's mark, an auditor's note and the commitment ask for them, and to hash a state takes long.
+        if self._ends is None or self._ends[0] is not self.lists:
+            self._ends = self.lists, self._format.list_roots(self.lists)
+        return self._ends[1]
 
     @property
     def marks(self) -> tuple[Digest, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO
 from typing import Final, cast
@@ -226,9 +227,8 @@ class Objects:
 
     def list(self, root: Digest, specs: Sequence[TensorSpec]) -> Tensors:
         """The tensors of the list with this root; all-zero lists are never stored."""
-        zeros = tuple(spec.zeros() for spec in specs)
-        if root_of_list(specs, zeros) == root:
-            return zeros
+        if root == _root_of_zeros(tuple(specs)):
+            return tuple(spec.zeros() for spec in specs)
 
         def fits(data: bytes) -> bool:
             return is_list_file(specs, root, data)
@@ -344,6 +344,12 @@ class Objects:
 def root_of_list(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
     """The list root of these tensors."""
     return list_root([tensor_root(spec, data) for spec, data in zip(specs, tensors, strict=True)])
+
+
+@lru_cache(maxsize=16)
+def _root_of_zeros(specs: tuple[TensorSpec, ...]) -> Digest:
+    """The root of a list whose elements are all 0; every read of a list of these types and dims asks for it."""
+    return list_root([tensor_root(spec, spec.zeros()) for spec in specs])
 
 
 def is_list_file(specs: Sequence[TensorSpec], root: Digest, data: bytes) -> bool:

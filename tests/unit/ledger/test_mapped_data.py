@@ -15,7 +15,8 @@ from torch import Tensor
 
 from assay.engine.compiler.capture import capture
 from assay.engine.runtime import footprint
-from assay.engine.runtime.native.sha256 import tensor_root
+from assay.engine.runtime.native import sha256 as sha256_module
+from assay.engine.runtime.native.sha256 import tensor_root, tree_root
 from assay.engine.runtime.trace import TorchTrace
 from assay.engine.runtime.values.state_io import bytes_of, spec_of, tensor_from_bytes
 from assay.mapped_files import MappedFile, mapping_of
@@ -23,12 +24,15 @@ from assay.protocol.errors import InvariantError, UnavailableError
 from assay.protocol.trees import tensors
 from assay.protocol.trees.tensors import LEAF_SIZE, TensorSpec, TensorTree
 from assay.protocol.types import Digest, DType
+from assay.training.long_runs import LongRun
 from assay.training.rounds import TorchCompute
 from assay_ledger.store import objects as objects_module
 from assay_ledger.store import parts
 from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects
+from assay_ledger.store.progress import ProgressFolder
+from assay_verifier.replaying import CommitmentReplay, WorkToReplay
 
 SIZE = 10 * LEAF_SIZE + 300
 SPEC = TensorSpec(DType.U8, (SIZE,))
@@ -186,6 +190,25 @@ def state(tmp_path: Path, store: BlobStore) -> Iterator[tuple[tuple[bytes, ...],
 
 def in_memory(state: tuple[tuple[bytes, ...], ...]) -> tuple[tuple[bytes, ...], ...]:
     return tuple(tuple(bytes(data) for data in part) for part in state)
+
+
+def test_every_run_and_pass_begins_without_hashing_the_data_again(  # type: ignore[no-untyped-def]
+    tmp_path: Path, program, state, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A round's run, each pass of an audit and the second run behind it did, and data of 100 GB takes minutes."""
+    hashed: list[int] = []
+    monkeypatch.setattr(sha256_module, "tree_root", lambda data: hashed.append(len(data)) or tree_root(data))
+    compute, data = TorchCompute(), ProgressFolder(tmp_path / "work")
+    first = LongRun(compute, program, state, 2, data, room=1 << 20)
+    first.advance()
+    work = WorkToReplay(program, state, 1, 2)
+    replay = CommitmentReplay(compute, work, (), tmp_path / "passes")
+    replay.advance()
+    assert replay.ends == first.ends and sum(hashed) == 0
+    # Whoever writes to the file has it looked at again.
+    overwrite(copy_of(tmp_path), 5000, bytes([DATA[5000] ^ 1]))
+    assert tensor_root(SPEC, state[2][1]) == tensors.tensor_root(SPEC, bytes(state[2][1])) != ROOT
+    assert sum(hashed) == SIZE
 
 
 def test_a_mapped_slot_gives_the_same_bits_and_is_passed_on_without_a_copy(program, state) -> None:  # type: ignore[no-untyped-def]

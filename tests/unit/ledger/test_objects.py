@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from assay.engine.runtime.native.sha256 import tensor_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from assay_ledger.store.blobs import ObjectMismatch, ObjectMissing, open_store
@@ -29,6 +30,19 @@ def test_a_list_comes_back_bit_for_bit(objects: Objects) -> None:
 def test_an_all_zero_list_needs_no_store(objects: Objects) -> None:
     zeros = tuple(spec.zeros() for spec in SPECS)
     assert objects.list(root_of_list(SPECS, zeros), SPECS) == zeros
+
+
+def test_a_list_is_hashed_once_when_it_is_read(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every read hashed as many zeros beside it, and held them: of a large model seconds, for each of 64 updates."""
+    specs = [TensorSpec(DType.F32, (1 << 14,))]
+    root, hashed = objects.put_list(specs, [bytes(range(256)) * 256]), list[int]()
+    objects.list(root, specs)
+    monkeypatch.setattr(
+        "assay_ledger.store.objects.tensor_root",
+        lambda spec, data: hashed.append(len(data)) or tensor_root(spec, data),
+    )
+    objects.list(root, specs)
+    assert hashed == [1 << 16]
 
 
 def test_marks_and_the_bytes_of_a_tensor_come_back(objects: Objects) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from assay.engine.runtime.native.sha256 import tensor_root
+from assay.protocol.digests import state_digest
 from assay.protocol.errors import InvariantError
 from assay.protocol.program.trace import Tamper, Trace
 from assay.training.long_runs import LongRun, MemoryProgress, Progress, StateFormat
@@ -49,6 +51,18 @@ def test_marks_and_end_are_those_of_one_run_of_all_steps() -> None:
     assert run.marks == tuple(wanted.state_root(UNIT * k) for k in range(1, UNITS + 1))
     assert run.ends == wanted.list_roots(UNIT * UNITS)
     assert run.start_root == wanted.state_root(0)
+
+
+def test_the_state_after_a_unit_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its mark, what an auditor notes of it, and the end of a commitment are asked for one after another."""
+    run, hashed = run_of(MemoryProgress(), TorchCompute()), list[int]()
+    monkeypatch.setattr(
+        "assay.training.long_runs.tensor_root", lambda spec, data: hashed.append(len(data)) or tensor_root(spec, data)
+    )
+    for _ in range(2):
+        mark = run.advance()
+        assert state_digest(run.ends) == mark and run.ends == run.ends
+    assert 0 < sum(hashed) <= 2 * STATE_BYTES
 
 
 def test_a_run_that_crashed_in_any_unit_goes_on_behind_its_last_mark(tmp_path: Path) -> None:

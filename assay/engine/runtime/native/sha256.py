@@ -104,17 +104,28 @@ def tree_root(data: Buffer) -> Digest:
 
 
 def _mapped_root(spec: TensorSpec, data: memoryview) -> Digest:
-    """The root of bytes that may be more than memory: subtree by subtree, letting go of each."""
+    """The root of bytes that may be more than memory; of a whole file once, as long as nobody writes to it.
+
+    Every run, pass and trace begins with the roots of its slots, and data may take minutes to be read.
+    """
     if len(data) != spec.nbytes:
         raise TensorSizeError(
             f"A tensor of {spec.nbytes} bytes was given {len(data)}.", wanted=spec.nbytes, got=len(data)
         )
+    mapping = mapping_of(data)
+    if mapping is None or len(data) != len(mapping):
+        return spec.digest(merkle.root(_subtree_roots(data)))
+    return mapping.once(spec, lambda: spec.digest(merkle.root(_subtree_roots(data))))
+
+
+def _subtree_roots(data: memoryview) -> list[Digest]:
+    """Subtree by subtree, letting go of each."""
     mapping, roots = mapping_of(data), []
     for at in range(0, len(data), _SUBTREE):
         roots.append(tree_root(data[at : at + _SUBTREE]))
         if mapping is not None:
             mapping.let_go()
-    return spec.digest(merkle.root(roots))
+    return roots
 
 
 def tensor_root(spec: TensorSpec, data: Buffer) -> Digest:
