@@ -48,6 +48,10 @@ MAX_HALVES_BYTES: Final = 1 << 28
 STALE_S: Final = 600.0
 """What was not asked for in so many seconds gives way to all others: the longest that an action waits, twice."""
 
+UPLOAD_BYTES: Final = 5 << 20
+MOST_PARTS: Final = 10_000
+"""A larger object is uploaded in parts, of which S3 takes so many: more would be refused after 49 GiB of them."""
+
 T = TypeVar("T")
 
 
@@ -216,7 +220,8 @@ class Bucket:
             import obstore
 
             async with asyncio.timeout(allowed):
-                await obstore.put_async(self._backend, path, data)
+                part = max(UPLOAD_BYTES, -(-len(data) // MOST_PARTS))
+                await obstore.put_async(self._backend, path, data, chunk_size=part)
 
         _within(write(), allowed)
 

@@ -18,6 +18,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -118,7 +119,7 @@ class Folder:
         return [path for path, _ in self._listed(prefix, after, limit, seconds, is_sized=False)]
 
     def sizes(self, prefix: str, after: str, limit: int, seconds: float) -> list[tuple[str, int]]:
-        """The same, each with its size."""
+        """The first of all, each with its size: whoever deletes by names must have seen each one."""
         return self._listed(prefix, after, limit, seconds, is_sized=True)
 
     def _listed(self, prefix: str, after: str, limit: int, seconds: float, *, is_sized: bool) -> list[tuple[str, int]]:
@@ -127,7 +128,9 @@ class Folder:
         def walk() -> list[tuple[str, int]]:
             try:
                 with self._opened(prefix.split("/")) as at:
-                    found = (e for e in _below(at, prefix, MAX_DEPTH, until, is_sized) if e[0] > after)
+                    if is_sized:
+                        return _first(limit, _in_order(at, prefix, MAX_DEPTH, after, until))
+                    found = (e for e in _below(at, prefix, MAX_DEPTH, until) if e[0] > after)
                     return heapq.nsmallest(limit, found)
             except FileNotFoundError:
                 return []
@@ -207,8 +210,8 @@ def _set_aside(name: str, at: int) -> None:
         os.rename(name, f".aside-{secrets.token_hex(8)}", src_dir_fd=at, dst_dir_fd=at)
 
 
-def _below(at: int, path: str, depth: int, until: float, is_sized: bool) -> Iterator[tuple[str, int]]:
-    """Paths of the regular files below an open folder, in no order, until a time; with their sizes if asked for."""
+def _below(at: int, path: str, depth: int, until: float) -> Iterator[tuple[str, int]]:
+    """Paths of the regular files below an open folder, in no order, until a time; 0 beside each."""
     folders = []
     with os.scandir(at) as entries:
         for entry in entries:
@@ -217,18 +220,65 @@ def _below(at: int, path: str, depth: int, until: float, is_sized: bool) -> Iter
             if entry.name.startswith("."):
                 continue
             if entry.is_file(follow_symlinks=False):
-                yield f"{path}/{entry.name}", entry.stat(follow_symlinks=False).st_size if is_sized else 0
+                yield f"{path}/{entry.name}", 0
             elif depth and entry.is_dir(follow_symlinks=False):
                 folders.append(entry.name)
     for name in folders:
-        try:
-            inner = _entered(name, at)
-        except OSError:
+        with _inside(name, at) as inner:
+            if inner is not None:
+                yield from _below(inner, f"{path}/{name}", depth - 1, until)
+
+
+def _in_order(at: int, path: str, depth: int, after: str, until: float) -> Iterator[tuple[str, int]]:
+    """Paths of the regular files below an open folder that come after a path, in order, with sizes; until a time.
+
+    Raises TimeoutError where it is over before the first one.
+    """
+    with os.scandir(at) as entries:
+        # As their paths are ordered: what is below a folder has a slash behind its name.
+        found = sorted(
+            entry.name if entry.is_file(follow_symlinks=False) else f"{entry.name}/"
+            for entry in entries
+            if not entry.name.startswith(".")
+        )
+    for name in found:
+        whole = f"{path}/{name}"
+        if whole <= after and not (name.endswith("/") and after.startswith(whole)):
             continue
-        try:
-            yield from _below(inner, f"{path}/{name}", depth - 1, until, is_sized)
-        finally:
-            os.close(inner)
+        if time.monotonic() > until:
+            raise TimeoutError("no time is left")
+        if not name.endswith("/"):
+            with suppress(FileNotFoundError):
+                yield whole, os.stat(name, dir_fd=at, follow_symlinks=False).st_size
+        elif depth:
+            with _inside(name[:-1], at) as inner:
+                if inner is not None:
+                    yield from _in_order(inner, whole[:-1], depth - 1, after, until)
+
+
+def _first(limit: int, entries: Iterator[tuple[str, int]]) -> list[tuple[str, int]]:
+    """As many as come in time. Raises TimeoutError where none does."""
+    found: list[tuple[str, int]] = []
+    try:
+        found.extend(islice(entries, limit))  # keeps what came before the time was over
+    except TimeoutError:
+        if not found:
+            raise
+    return found
+
+
+@contextmanager
+def _inside(name: str, at: int) -> Iterator[int | None]:
+    """A folder that is opened; None where it cannot be."""
+    try:
+        inner = _entered(name, at)
+    except OSError:
+        yield None
+        return
+    try:
+        yield inner
+    finally:
+        os.close(inner)
 
 
 @contextmanager

@@ -104,3 +104,24 @@ def test_a_store_too_slow_for_what_waits_rests_and_one_with_no_time_does_not(slo
             slow.get(ASKED, SIZE)
     with pytest.raises(StoreSilent, match="is not asked for another"):
         slow.get(ASKED, SIZE)
+
+
+class Large(bytes):
+    """An object of 100 GiB, as far as anybody counts it."""
+
+    def __len__(self) -> int:
+        return 100 << 30
+
+
+def test_a_large_object_is_uploaded_in_no_more_parts_than_a_bucket_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3 refuses the part after the ten thousandth, when half of a large list had been uploaded."""
+    sizes: list[int] = []
+
+    async def put(_: object, __: str, data: bytes, *, chunk_size: int = 5 << 20) -> None:
+        sizes.append(-(-len(data) // chunk_size))
+
+    monkeypatch.setattr("obstore.put_async", put)
+    store = open_store("memory://")
+    for data in (Large(), bytes(100)):
+        store.put_as(ASKED, data)
+    assert sizes == [10_000, 1]
