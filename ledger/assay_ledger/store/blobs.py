@@ -41,6 +41,8 @@ from assay_ledger.store.errors import (
     StoreDenied,
     StoreSilent,
     StoreUnreachable,
+    first_line,
+    remedy_for,
 )
 from assay_ledger.store.folder import Folder
 from assay_ledger.store.interfaces import (
@@ -262,7 +264,7 @@ class BlobStore:
             # and was cut short in the body was too slow for what waits: another store may be faster.
             if seconds >= self._pace.call_s:
                 breaker.silent(asked)
-            raise StoreSilent(f"{self.location} does not answer ({path}: {_first_line(error)}).") from None
+            raise StoreSilent(f"{self.location} does not answer ({path}: {first_line(error)}).") from None
         except AssayError:
             breaker.answered()
             raise
@@ -271,14 +273,18 @@ class BlobStore:
             raise ObjectMissing(f"{path} is missing in {self.location}.") from None
         except PermissionError as error:
             breaker.answered()
-            raise StoreDenied(f"{self.location} refuses access ({_first_line(error)}).") from None
+            raise StoreDenied(
+                f"{self.location} refuses access ({first_line(error)}).", remedy=remedy_for(error)
+            ) from None
         except ConnectionError as error:
             # A store that breaks every call off costs each its retries: it rests like one that is silent.
             breaker.silent(asked)
-            raise StoreUnreachable(f"{self.location} breaks off ({_first_line(error)}).") from None
+            raise StoreUnreachable(
+                f"{self.location} breaks off ({first_line(error)}).", remedy=remedy_for(error)
+            ) from None
         except OSError as error:
             breaker.answered()
-            raise StoreUnreachable(f"{self.location} fails ({_first_line(error)}).") from None
+            raise StoreUnreachable(f"{self.location} fails ({first_line(error)}).", remedy=remedy_for(error)) from None
         else:
             breaker.answered()
 
@@ -342,7 +348,7 @@ def open_store(location: str | Path, pace: StorePace | None = None) -> BlobStore
             folder = named.expanduser().resolve()
             return BlobStore(Folder(folder), str(folder), pace)
     except (OSError, ValueError) as error:
-        raise StoreAddressInvalid(f"{location} cannot be used as a store ({_first_line(error)}).") from None
+        raise StoreAddressInvalid(f"{location} cannot be used as a store ({first_line(error)}).") from None
     return BlobStore(_bucket(str(location)), str(location), pace)
 
 
@@ -370,7 +376,7 @@ def _bucket(location: str) -> Bucket:
     try:
         return Bucket(from_url(location, **options))
     except (BaseError, OSError, ValueError) as error:
-        raise StoreAddressInvalid(f"{location} cannot be used as a store ({_first_line(error)}).") from None
+        raise StoreAddressInvalid(f"{location} cannot be used as a store ({first_line(error)}).") from None
 
 
 def object_path(digest: Digest) -> str:
@@ -390,7 +396,3 @@ def marker_of(path: str) -> tuple[str, Digest] | None:
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise ObjectNameInvalid(f"{name!r} cannot name an object.")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

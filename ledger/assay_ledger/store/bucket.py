@@ -36,6 +36,10 @@ All else is an answer, and may be about one object: strangers can put objects th
 headers no client accepts.
 """
 
+_STATUS: Final = re.compile(r"status code: (\d{3}[\w ]*)")
+_SAID: Final = re.compile(r"<(Code|Message)>([^<]{1,200})</\1>")
+"""How the client passes on what the server says: behind the address of the object, twice, where no line shows it."""
+
 _DENIED: Final = "code: AccessDenied"
 """How the client says that one key of a deletion was refused."""
 
@@ -89,12 +93,19 @@ def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
     except FileNotFoundError:
         raise
     except (PermissionDeniedError, UnauthenticatedError) as error:
-        raise PermissionError(str(error)) from None
+        raise PermissionError(_word(error)) from None
     except BaseError as error:
         if _DENIED in str(error):
-            raise PermissionError(str(error)) from None
+            raise PermissionError(_word(error)) from None
         kind = ConnectionError if _BROKEN_OFF.search(str(error).partition("\n")[0]) else OSError
-        raise kind(str(error)) from None
+        raise kind(_word(error)) from None
+
+
+def _word(error: Exception) -> str:
+    """What the server said, if it said something: its status, and the code and words behind it."""
+    text = str(error)
+    status = _STATUS.search(text)
+    return text if status is None else ": ".join([status[1].strip(), *(said[2] for said in _SAID.finditer(text))])
 
 
 class Bucket:

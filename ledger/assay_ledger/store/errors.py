@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from typing import Final
+
 from assay.protocol.errors import ConfigError, UnavailableError, UsageError
 
 
@@ -57,3 +60,26 @@ class ObjectNameInvalid(UsageError):
     """A name that the index cannot hold."""
 
     remedy = "Use letters, digits, dots, dashes and underscores in at most 8 parts divided by slashes."
+
+
+_DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_REMEDIES: Final = (
+    (("RequestTimeTooSkewed", "RequestExpired"), "Set this machine's clock: requests are signed with its time."),
+    (("ExpiredToken", "TokenRefreshRequired"), "Get new credentials: these have run out."),
+    (("QuotaExceeded", "StorageFull", "507 "), "Make room in the bucket: `assay store prune` says what is over."),
+    (("NoSuchBucket",), "Check the bucket's name: there is none of it."),
+    (("401 ", "403 "), StoreDenied.remedy),
+)
+
+
+def remedy_for(error: OSError) -> str | None:
+    """What to do about what a store said; None where it said nothing that tells."""
+    if error.errno in _DISK_FULL:
+        return "Make room on the store's disk: `assay store prune` says what is over."
+    said = str(error)
+    return next((remedy for words, remedy in _REMEDIES if any(word in said for word in words)), None)
+
+
+def first_line(error: BaseException) -> str:
+    """The beginning of what an error says."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
