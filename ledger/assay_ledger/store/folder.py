@@ -28,7 +28,6 @@ from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
 MAX_DEPTH: Final = 10
 """Of folders: a name has at most 8 parts, below `names`, above its digests."""
 
-_CHUNK_BYTES: Final = 1 << 20
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _FRESH: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -50,16 +49,15 @@ def read_regular(name: str, max_bytes: int, at: int | None = None, start: int = 
             size = found.st_size
             if size > max_bytes:
                 raise ObjectTooLarge(f"{name} has {size} bytes; it may have {max_bytes}.")
-            wanted, data = size if length is None else length, bytearray()
-            if start:
-                os.lseek(descriptor, start, os.SEEK_SET)
-            while len(data) < wanted and (chunk := os.read(descriptor, min(wanted - len(data), _CHUNK_BYTES))):
-                data += chunk
+            wanted = size if length is None else length
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                file.seek(start)
+                data = file.read(wanted)  # into memory of that size at once
         finally:
             os.close(descriptor)
     if len(data) < wanted:
         raise ObjectTruncated(f"{name} ended after {len(data)} of {wanted} bytes.")
-    return bytes(data)
+    return data
 
 
 class Folder:

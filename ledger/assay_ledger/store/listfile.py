@@ -57,12 +57,18 @@ def pack(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> bytes:
 
 def unpack(specs: Sequence[TensorSpec], data: bytes) -> tuple[bytes, ...] | None:
     """The tensors of a list in their places, if the bytes are the file of such a list, else None."""
+    parts = unpack_views(specs, data)
+    return None if parts is None else tuple(map(bytes, parts))
+
+
+def unpack_views(specs: Sequence[TensorSpec], data: bytes) -> tuple[memoryview, ...] | None:
+    """The same where they lie, for who looks at them and keeps none."""
     head = _head(specs)
     if len(data) != file_size(specs) or not data.startswith(head):
         return None
-    found, at = {}, len(head)
+    found, at, view = {}, len(head), memoryview(data)
     for k in _places(specs):
-        found[k] = data[at : at + specs[k].nbytes]
+        found[k] = view[at : at + specs[k].nbytes]
         at += specs[k].nbytes
     return tuple(found[k] for k in range(len(specs)))
 

@@ -26,6 +26,8 @@ from assay_ledger.store.folder import read_regular
 LASTING: Final = "run"
 """The folder that no round's end removes."""
 
+_COMPARED_BYTES: Final = 1 << 24
+
 _LASTING_KINDS: Final = ("programs/", "tensors/")
 _LOG = logging.getLogger("assay.local_cache")
 
@@ -50,7 +52,7 @@ class LocalCache:
 
     def put(self, name: str, data: bytes) -> None:
         """Keeps a copy; it appears whole or not at all, and is on disk when it returns."""
-        if self._read(self._place(name), len(data)) != data:
+        if not _holds(self._place(name), data):
             self.fill(name, lambda out: out.write(data))
 
     def get(self, name: str, max_bytes: int) -> bytes | None:
@@ -130,3 +132,16 @@ class LocalCache:
         with suppress(OSError):
             new.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             old.replace(new)
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    """Whether a file has these bytes; a part of them is in memory at a time."""
+    view = memoryview(data)
+    try:
+        for at in range(0, max(len(data), 1), _COMPARED_BYTES):
+            part = view[at : at + _COMPARED_BYTES]
+            if read_regular(str(path), len(data), start=at, length=len(part)) != part:
+                return False
+        return path.stat().st_size == len(data)
+    except (OSError, UnavailableError):
+        return False

@@ -28,7 +28,7 @@ from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
 from assay_ledger.store.blobs import ArtifactStore, ObjectMissing, StoreDenied, StoreUnreachable, get_named
-from assay_ledger.store.listfile import file_size, pack, runs, unpack
+from assay_ledger.store.listfile import file_size, pack, runs, unpack, unpack_views
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
 from assay_ledger.store.packing import ElementRun, packed
@@ -341,7 +341,7 @@ class Objects:
         return None
 
 
-def root_of_list(specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
+def root_of_list(specs: Sequence[TensorSpec], tensors: Sequence[Buffer]) -> Digest:
     """The list root of these tensors."""
     return list_root([tensor_root(spec, data) for spec, data in zip(specs, tensors, strict=True)])
 
@@ -354,7 +354,7 @@ def _root_of_zeros(specs: tuple[TensorSpec, ...]) -> Digest:
 
 def is_list_file(specs: Sequence[TensorSpec], root: Digest, data: bytes) -> bool:
     """Whether these bytes are the file of the list with this root."""
-    tensors = unpack(specs, data)
+    tensors = unpack_views(specs, data)
     return tensors is not None and root_of_list(specs, tensors) == root
 
 

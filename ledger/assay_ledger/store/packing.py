@@ -41,6 +41,9 @@ ours exceeds it; a larger number lets strangers cost readers more than they pay 
 WORTH: Final = 50
 """An object lies packed where that saves one byte in so many; below, it is not worth its readers' time."""
 
+SOME: Final = 1 << 20
+"""Elements that are turned at a time: a large list is turned, and turned back, without another one beside it."""
+
 WIDTHS: Final = (1, 2, 4, 8)
 _HEAD: Final = len(MAGIC) + 8
 _RUN_HEAD: Final = 10
@@ -72,9 +75,12 @@ def packed(data: bytes, runs: Sequence[ElementRun]) -> bytes | None:
         if not run.count:
             continue
         parts.append(bytes([run.width, run.is_turned]) + run.count.to_bytes(8, "big"))
-        planes = _turned(np.frombuffer(data, f"<u{run.width}", run.count, at), run, 1).view(np.uint8)
+        elements = np.frombuffer(data, f"<u{run.width}", run.count, at)
         for k in range(run.width):
-            plane = planes[k :: run.width].tobytes()
+            some = range(0, run.count, SOME)
+            plane = b"".join(
+                _turned(elements[i : i + SOME], run, 1).view(np.uint8)[k :: run.width].tobytes() for i in some
+            )
             coded = _coded(plane)
             kept = coded if len(coded) < len(plane) else plane
             parts += [bytes([kept is coded]), len(kept).to_bytes(8, "big"), kept]
@@ -103,7 +109,9 @@ def unpacked(data: bytes, max_bytes: int) -> bytes | None:
             plane, at = _plane(data, at, run.count)
             out[filled + k : end : run.width] = plane
         if run.is_turned:
-            out[filled:end] = _turned_back(out[filled:end], run)
+            for i in range(filled, end, SOME * run.width):
+                part = out[i : min(i + SOME * run.width, end)]
+                out[i : i + len(part)] = _turned_back(part, run)
         filled = end
     if at != len(data):
         raise _false("bytes follow it")
@@ -162,7 +170,7 @@ def _turned_back(data: bytearray, run: ElementRun) -> bytes:
     try:
         import numpy as np
     except ModuleNotFoundError:
-        form = f"<{run.count}{'BHIQ'[WIDTHS.index(run.width)]}"
+        form = f"<{len(data) // run.width}{'BHIQ'[WIDTHS.index(run.width)]}"
         mask = (1 << bits + 1) - 1
         return struct.pack(form, *((x << bits & mask) | x >> 1 for x in struct.unpack(form, data)))
     return _turned(np.frombuffer(data, f"<u{run.width}"), run, bits).tobytes()
