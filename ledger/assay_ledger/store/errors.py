@@ -50,6 +50,12 @@ class StoreSilent(StoreUnreachable):
     remedy = "Check that the store is up and fast enough (docs/stores.md); actors go on from their own copies."
 
 
+class NoRoomForData(ConfigError):
+    """A run's data are larger than what the disk of the data folder has room for, and than memory."""
+
+    remedy = "Make room on the disk of the data folder, or name another one by --data-dir."
+
+
 class StoreAddressInvalid(ConfigError):
     """What was given as a store is neither a folder nor a supported address."""
 

@@ -79,6 +79,16 @@ class LocalCache:
         self.drop(name)
         return None
 
+    def lacks(self, name: str, size: int) -> int:
+        """Bytes that its disk has no room for, of a copy of so many that may be begun; 0 where nobody knows."""
+        path = self._place(name)
+        half = path.with_name(path.name + ".new")
+        with suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            there = half.stat().st_size if half.exists() else 0
+            return max(size - there - shutil.disk_usage(self._folder).free, 0)
+        return 0
+
     def fill(self, name: str, write: Callable[[BinaryIO], object], *, goes_on: bool = False) -> None:
         """Keeps a copy that is written piece by piece; it appears when all of it is there.
 

@@ -28,6 +28,7 @@ from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
 from assay_ledger.store.blobs import ArtifactStore, ObjectMissing, StoreDenied, StoreUnreachable, get_named
+from assay_ledger.store.errors import NoRoomForData
 from assay_ledger.store.listfile import file_size, pack, runs, unpack, unpack_views
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
@@ -137,7 +138,7 @@ class Objects:
     def mapped(self, root: Digest, spec: TensorSpec) -> bytes:
         """The bytes of the tensor with this root, fetched once; large ones as a view of the local cache's file.
 
-        So they take no memory but what is read of them. Raises what `tensor` raises.
+        So they take no memory but what is read of them. Raises what `tensor` raises, NoRoomForData.
         """
         if self.local_cache is None or spec.nbytes < MAPPED_FROM:
             return self._whole(root, spec)
@@ -153,6 +154,11 @@ class Objects:
             return cast(bytes, found)  # whoever reads a slot takes a view as well
         data = None
         if part_count(spec) > 1:
+            from assay.engine.runtime import footprint  # torch is for those who compute
+
+            # Bad luck: a disk that is nearly full. All was fetched up to its end, thrown away, and fetched into memory.
+            if (lacks := cache.lacks(name, spec.nbytes)) and 2 * spec.nbytes > footprint.limit():
+                raise NoRoomForData(f"The run's data have {spec.nbytes} bytes; their disk lacks {lacks} of them.")
             with suppress(ObjectMissing):
                 cache.fill(name, lambda out: fetch_parts(self.store, root, spec, out), goes_on=True)
                 found = cache.mapped(name, spec.nbytes, fits)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -26,9 +27,10 @@ from assay.protocol.trees.tensors import LEAF_SIZE, TensorSpec, TensorTree
 from assay.protocol.types import Digest, DType
 from assay.training.long_runs import LongRun
 from assay.training.rounds import TorchCompute
+from assay_ledger.store import local_cache, parts
 from assay_ledger.store import objects as objects_module
-from assay_ledger.store import parts
 from assay_ledger.store.blobs import BlobStore, open_store
+from assay_ledger.store.errors import NoRoomForData
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects
 from assay_ledger.store.progress import ProgressFolder
@@ -163,6 +165,27 @@ def test_a_disk_that_keeps_nothing_costs_memory_and_no_data(tmp_path: Path, stor
     (tmp_path / "cache").write_text("no folder")
     found = actor(tmp_path, store).mapped(ROOT, SPEC)
     assert (found, mapping_of(found)) == (DATA, None)
+
+
+def test_data_that_neither_disk_nor_memory_holds_are_not_fetched(
+    tmp_path: Path, store: BlobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All was fetched until the disk was full, thrown away, and fetched again into memory, which ended the actor."""
+    Objects(store).put_data(SPEC, DATA)
+    free = [SIZE - 4000]
+    monkeypatch.setattr(local_cache.shutil, "disk_usage", lambda _: SimpleNamespace(free=free[0]))
+    monkeypatch.setenv("ASSAY_MEMORY", str(SIZE))
+    before = store.traffic.bytes_read
+    with pytest.raises(NoRoomForData, match="lacks 4000"):
+        actor(tmp_path, store).mapped(ROOT, SPEC)
+    assert store.traffic.bytes_read == before
+    # What is there of a download that broke off needs no more room; and memory may hold what the disk does not.
+    half = copy_of(tmp_path).with_name(f"{ROOT.hex()}.new")
+    half.parent.mkdir(parents=True)
+    half.write_bytes(DATA[:4096])
+    assert actor(tmp_path, store).mapped(ROOT, SPEC) == DATA
+    monkeypatch.setenv("ASSAY_MEMORY", str(3 * SIZE))
+    assert actor(tmp_path / "other", store).mapped(ROOT, SPEC) == DATA
 
 
 # --- computing with it
