@@ -11,6 +11,7 @@ Every method may hang with a disk or a network folder that hangs: `assay_ledger.
 from __future__ import annotations
 
 import errno
+import fcntl
 import heapq
 import os
 import secrets
@@ -27,6 +28,11 @@ from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
 
 MAX_DEPTH: Final = 10
 """Of folders: a name has at most 8 parts, below `names`, above its digests."""
+
+LARGE: Final = 1 << 20
+"""Bytes of an object from which on it is looked for halves of it, that somebody left who was killed."""
+
+JUST_MADE_S: Final = 2.0
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -162,9 +168,13 @@ class Folder:
         *parents, name = path.split("/")
         is_lasting = parents[0] != "slots"  # heartbeats are written every 2 s and worth nothing after a crash
         with self._opened(parents, make=True) as at:
-            fresh = f".{secrets.token_hex(8)}"
+            if len(data) >= LARGE:
+                _remove_halves(name, at)
+            fresh = f".{name}-{secrets.token_hex(8)}"
             descriptor = os.open(fresh, _FRESH, 0o666, dir_fd=at)
             try:
+                with suppress(OSError):  # of a file system without locks
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(data)
                     if is_lasting:
@@ -200,6 +210,23 @@ def _made(part: str, at: int) -> int:
                 raise
             _set_aside(part, at)
     return os.open(part, _DIRECTORY, dir_fd=at)
+
+
+def _remove_halves(name: str, at: int) -> None:
+    """What writers of an object left beside its place who were killed: a name begins with a dot, so no listing has it.
+
+    Whoever still writes holds its file locked; one that has just been made may not be locked yet.
+    """
+    with suppress(OSError), os.scandir(at) as entries:
+        for entry in [e for e in entries if e.name.startswith(f".{name}-")]:
+            with suppress(OSError):
+                descriptor = os.open(entry.name, _FILE, dir_fd=at)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if time.time() - os.fstat(descriptor).st_mtime > JUST_MADE_S:
+                        os.unlink(entry.name, dir_fd=at)
+                finally:
+                    os.close(descriptor)
 
 
 def _set_aside(name: str, at: int) -> None:
