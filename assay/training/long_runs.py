@@ -114,7 +114,7 @@ class StateFormat:
         """A flag per slot, whether it differs from the start's, then those that do."""
         pairs = [(a, b) for part, own in zip(self._start, lists, strict=True) for a, b in zip(part, own, strict=True)]
         differs = [a is not b and a != b for a, b in pairs]
-        return bytes(differs) + b"".join(b for (_, b), other in zip(pairs, differs, strict=True) if other)
+        return b"".join([bytes(differs), *(b for (_, b), other in zip(pairs, differs, strict=True) if other)])
 
     def decode(self, data: bytes) -> ListBytes | None:
         """The state that was encoded so; None for bytes that are none."""
@@ -204,8 +204,9 @@ class LongRun:
         root = state_digest(self.ends)
         # The root first: a state whose root is not known is never taken up.
         self._progress.note({done + self._unit: root})
-        self._progress.put(done + self._unit, self._format.encode(self.lists))
-        self._thin_out()
+        state = self._format.encode(self.lists)
+        self._progress.put(done + self._unit, state)
+        self._thin_out(len(state))
         return root
 
     @property
@@ -229,10 +230,12 @@ class LongRun:
                 return step // self._unit, lists
         return 0, start
 
-    def _thin_out(self) -> None:
-        """Every other state goes while they would not fit, and of those between them all but the last."""
+    def _thin_out(self, size: int) -> None:
+        """Every other state goes while they would not fit, and of those between them all but the last.
+
+        size: bytes that one takes, without data, which no step changes: else a run over large data would keep none.
+        """
         kept = [step // self._unit for step in self._progress.kept()]
-        size = max(1, sum(map(len, (data for part in self.lists for data in part))))
         while self._stride < self.units and sum(k % self._stride == 0 for k in kept) * size > self._room:
             self._stride *= 2
         for k in kept:

@@ -25,7 +25,7 @@ from assay.protocol.errors import InvariantError, UnavailableError
 from assay.protocol.trees import tensors
 from assay.protocol.trees.tensors import LEAF_SIZE, TensorSpec, TensorTree
 from assay.protocol.types import Digest, DType
-from assay.training.long_runs import LongRun
+from assay.training.long_runs import LongRun, MemoryProgress
 from assay.training.rounds import TorchCompute
 from assay_ledger.store import local_cache, parts
 from assay_ledger.store import objects as objects_module
@@ -232,6 +232,17 @@ def test_every_run_and_pass_begins_without_hashing_the_data_again(  # type: igno
     overwrite(copy_of(tmp_path), 5000, bytes([DATA[5000] ^ 1]))
     assert tensor_root(SPEC, state[2][1]) == tensors.tensor_root(SPEC, bytes(state[2][1])) != ROOT
     assert sum(hashed) == SIZE
+
+
+def test_states_of_a_run_over_large_data_are_kept_by_what_they_take_themselves(program, state) -> None:  # type: ignore[no-untyped-def]
+    """Data above the room of all states left the last state alone, and a game about the run computed it from its start:
+    a claim of an hour takes longer than a side has to move."""
+    progress = MemoryProgress()
+    run = LongRun(TorchCompute(), program, state, 1, progress, room=SIZE // 2)
+    for _ in range(8):
+        run.advance()
+    assert list(progress.kept()) == list(range(1, 9))
+    assert sum(map(len, progress.states.values())) < SIZE // 2
 
 
 def test_a_mapped_slot_gives_the_same_bits_and_is_passed_on_without_a_copy(program, state) -> None:  # type: ignore[no-untyped-def]
