@@ -178,7 +178,7 @@ def test_large_objects_that_are_asked_for_in_turn_arrive_one_after_another(
     wanted = {lies_there(bucket, data): data for data in (os.urandom(3 * MIB) for _ in range(3))}
     server = Breaking(bucket, 1.0, 0)
     server.rate = 2 * MIB
-    for _ in range(4):
+    for _ in range(10):
         for digest in list(wanted):
             with suppress(StoreSilent), waiting_at_most(1.2):
                 assert store.get(digest, 3 * MIB) == wanted[digest]
