@@ -135,22 +135,31 @@ def what_it_locks(run: Run, role: str, tickets: int) -> int:
     return stake_of(run.charter, seats=1) if role == "solver" else stake_of(run.charter, tickets=tickets)
 
 
+def closed_because(view: RunView) -> str:
+    """Why nobody joins a run any more; empty while one can."""
+    phase = view.state.money.phase
+    if phase.has_ended:
+        return f"the run is {phase.words}"
+    if not view.is_over:
+        return ""
+    is_open = phase is RunPhase.RUNNING
+    return "the run opens no further round" if is_open else "nobody opened the run while a round could begin"
+
+
 def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: int) -> list[str]:
     """Why an address cannot take a role now that locks `needed` wei; empty when it can."""
     from assay_solver.seats import barred, full
 
-    reasons, phase = [], view.state.money.phase
-    if phase.has_ended:
-        reasons.append(f"the run is {phase.words}")
-    elif phase is RunPhase.RUNNING and view.is_over:
-        reasons.append("the run opens no further round")
+    phase, closed = view.state.money.phase, closed_because(view)
+    reasons = [closed] if closed else []
     if role == "solver":
         if any(held.until == NEVER for _, held in view.tenures_of(who)):
             reasons.append("it has a seat already")
         elif not phase.has_ended:
             reasons += [why for why in (barred(view, who), full(view)) if why]
     free = run.chain.ask(run.vault.free(who))
-    if free < needed:
+    # Into a run that has ended nobody can stake what is missing.
+    if free < needed and not phase.has_ended:
         missing = run.currency.show(needed - free)
         reasons.append(f"{missing} tokens of stake are missing (assay ledger stake {missing})")
     if run.chain.read(lambda: int(run.chain.w3.eth.get_balance(to_checksum_address(who)))) == 0:

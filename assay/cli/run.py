@@ -54,10 +54,13 @@ def show(
         print_json(promised | {"code": code, "waits": [asdict(each) for each in waiting]} | done)
         return
     documents.show_fields(promised | documents.code_fields(code), the_run.currency)
-    fees = market_of(the_run.chain, settings.tip_floor)
-    for role in ("solver", "verifier"):
-        for line in joining.outlook_lines(the_run, view, role, 1, fees)[:2]:
-            typer.echo(line)
+    if closed := joining.closed_because(view):
+        typer.echo(f"Nobody joins it any more: {closed}.")
+    else:
+        fees = market_of(the_run.chain, settings.tip_floor)
+        for role in ("solver", "verifier"):
+            for line in joining.outlook_lines(the_run, view, role, 1, fees)[:2]:
+                typer.echo(line)
     documents.show_progress(done, the_run.currency)
     for each in waiting:
         typer.echo(f"{'It stands still: ' if each.stands else ''}{each.text} {each.remedy}".rstrip())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from assay.cli.common import check_money
 from assay.protocol.economics.chain_profiles import CHAINS, MILDEST
 from assay.protocol.errors import RejectedError
+from assay.protocol.rounds.escrow import RunPhase
 
 if TYPE_CHECKING:
     from assay.protocol.run.run_charter import RunChain
@@ -36,6 +37,8 @@ def check_before_staking(run: Run) -> None:
     phase = run.chain.ask(run.escrow.phase())
     if phase.has_ended:
         raise RunEnded(f"The run is {phase.words}.")
+    if phase is RunPhase.FUNDING and run.chain.ask(run.commitments.is_over()):
+        raise RunEnded("Nobody opened the run while a round could begin.")
     check_money(run)
     faults = unfit_terms(run)
     if faults:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from assay.cli.common import print_json
 from assay.explorer.documents import Document
-from assay.protocol.errors import UnavailableError
+from assay.protocol.errors import RejectedError, UnavailableError
 from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Heartbeat, read_heartbeats
 
 if TYPE_CHECKING:
@@ -139,19 +139,21 @@ def watch(
     from assay_ledger.rounds.view import RunView
 
     reader, pulse = RunReader(run), PulseReader(slots, run.address, who)
-    show: _PlainLines | _Screen = _Screen() if sys.stdout.isatty() and not as_json else _PlainLines()
     block, found, rounds, fault = -1, None, list[Document](), ""
-    first_now, said = 0, None
-    with show:
+    told_at, said = 0, None
+    with screen_for(as_json=as_json) as show:
         while True:
             try:
                 head, fault = run.chain.head().number, ""
                 if head != block:
                     found = look(reader)
                     rounds = last_rounds(RunView(run.charter, run.facts, who, reader.state))
-                    block, first_now = found["block"], first_now or found["now"]
+                    block, told_at = found["block"], _told_at(found, told_at or found["now"])
             except UnavailableError as error:
                 fault = f"The node does not answer: {error.message}"
+            except RejectedError as error:
+                # A node that is behind knows less than the contracts will.
+                fault = f"The node refuses to say: {error.message}"
             now = pulse.line()
             if as_json:
                 document = _news(found, rounds, now, fault)
@@ -160,12 +162,25 @@ def watch(
                     print_json(document[1])
             else:
                 top = [now, *([fault] if fault else [])]
-                live = [] if found is None else [*lines(found), *round_lines(rounds)]
+                # What this command adds comes first: a low terminal shows no more than its rows.
+                top += round_lines(rounds)
+                live = [] if found is None else lines(found)
                 # Told from one and the same time, a line changes only where something did.
-                still = [] if found is None else [*lines(found | {"now": first_now}), *round_lines(rounds)]
+                still = [] if found is None else lines(found | {"now": told_at})
                 show.show([*top, *live], [*top, *still])
             if pause.wait(EVERY_S):
                 return
+
+
+def _told_at(found: Document, before: int) -> int:
+    """The chain time that lines are told from: `before`, or the newest since at which something could be done, or was
+    lost, which time alone changes."""
+    told = [found["leaving"], *found["locks"], *found["tickets"], *found["earned"]["vesting"]]
+    names = ("ends_at", "not_before", "lost_after", "since", "until")
+    times = [each[name] for each in told if each is not None for name in names if each.get(name) is not None]
+    # What is lost, or counts no more, is so from the next second on.
+    due = [at for time in times for at in (time, time + 1) if before < at <= found["now"]]
+    return max(due, default=before)
 
 
 def _news(found: Document | None, rounds: list[Document], now: str, fault: str) -> tuple[Any, Document] | None:
@@ -174,6 +189,14 @@ def _news(found: Document | None, rounds: list[Document], now: str, fault: str) 
         return None
     document = found | {"doing": now.removeprefix("Now: "), "last_rounds": rounds, "fault": fault or None}
     return {name: value for name, value in document.items() if name not in ("block", "now")}, document
+
+
+def screen_for(*, as_json: bool) -> _PlainLines | _Screen:
+    """What shows lines on stdout: a picture where a terminal can move its cursor, else lines as they change."""
+    console = Console(highlight=False)
+    # On a dumb terminal a picture would be drawn once, when all is over.
+    is_drawn = sys.stdout.isatty() and not as_json and not console.is_dumb_terminal
+    return _Screen(console) if is_drawn else _PlainLines()
 
 
 class _PlainLines:
@@ -199,8 +222,8 @@ class _PlainLines:
 class _Screen:
     """A picture in its place."""
 
-    def __init__(self) -> None:
-        self._live = Live(console=Console(highlight=False), auto_refresh=False, screen=False)
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, auto_refresh=False, screen=False)
 
     def __enter__(self) -> _Screen:
         self._live.start()
@@ -210,9 +233,13 @@ class _Screen:
         self._live.stop()
 
     def show(self, live: list[str], _still: list[str]) -> None:
-        """Draws it anew."""
-        width = self._live.console.width
-        self._live.update(Group(*(Text(row) for line in live for row in fitted(line, width))), refresh=True)
+        """Draws it anew, and says what a terminal is too low for."""
+        width, height = self._live.console.size
+        rows = [row for line in live for row in fitted(line, width)]
+        if len(rows) > height:
+            kept = rows[: max(height - 2, 0)]
+            rows = [*kept, f"({len(rows) - len(kept)} more rows: a higher terminal shows them, as does no --watch)"]
+        self._live.update(Group(*(Text(row) for row in rows)), refresh=True)
 
 
 def fitted(line: str, width: int) -> list[str]:

@@ -149,7 +149,7 @@ def next_round(reader: RunReader) -> Document | None:
     before anything comes back of it; None where no round opens any more."""
     view, money = reader.view, reader.state.money
     left = view.charter.rounds - len(view.books.commitments.rounds)
-    if money.is_ended or not left:
+    if money.is_ended or view.is_over:
         return None
     seats = seated_next(view) or view.charter.training.seats
     costs, free = cost_of(view.charter, seats, view.books.price_ppm), money.balance - money.reserved_total

@@ -232,8 +232,9 @@ class ProcessMetrics:
         if self.part is not None:
             yield from self.part.states()
         standing, found = self._standing, None if self.probe is None else self.probe.found
-        head = standing.head if standing is not None else None if found is None else found.head
-        if head is not None:
+        # A loop that trains for half an hour looks at no block meanwhile; the probe does.
+        heads = [each.head for each in (standing, found) if each is not None and each.head is not None]
+        if head := max(heads, key=lambda each: each.number, default=None):
             yield names.HEAD_BLOCK, [((), head.number)]
             yield names.HEAD_AGE, [((), self._wall() - head.timestamp)]
         if found is not None:

@@ -96,7 +96,9 @@ ALARMS: Final = MetricName(
 LOOK_AGE: Final = MetricName("assay_look_age_seconds", "gauge", "Seconds since a look ended.")
 
 # --- a service of several roles
-CHILD_UP: Final = MetricName("assay_service_child_up", "gauge", "1 while a role's process runs.", ("child", "role"))
+CHILD_UP: Final = MetricName(
+    "assay_service_child_up", "gauge", "1 while a role's process runs; none once it is done.", ("child", "role")
+)
 CHILD_STARTS: Final = MetricName("assay_service_starts_total", "counter", "Starts of a role's process.", ("child",))
 
 ALL: Final = tuple(value for value in globals().values() if isinstance(value, MetricName))

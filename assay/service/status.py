@@ -46,7 +46,9 @@ class ServiceStatus(Collector):
         """See Collector."""
         children = self._children.all
         yield family(names.BUILD_INFO, [((version("assay"),), 1.0)])
-        up: list[Sample] = [((c.entry.name, c.entry.role), float(c.state is ChildState.RUNNING)) for c in children]
+        # A role whose run is over has ended for good, and as it should: at 0 it would raise an alert for ever.
+        left = [c for c in children if c.state is not ChildState.DONE]
+        up: list[Sample] = [((c.entry.name, c.entry.role), float(c.state is ChildState.RUNNING)) for c in left]
         yield family(names.CHILD_UP, up)
         yield family(names.CHILD_STARTS, [((c.entry.name,), float(c.starts)) for c in children])
 

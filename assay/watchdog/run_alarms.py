@@ -168,9 +168,7 @@ def judge_escrow(view: RunView) -> Iterator[Alarm]:
     A round that only waits for the next epoch, since those before it have taken this one's room, is not told.
     """
     money, charter = view.state.money, view.charter
-    if money.phase is not RunPhase.RUNNING or len(view.books.commitments.rounds) >= charter.rounds:
-        return
-    if view.books.is_sunset():
+    if money.phase is not RunPhase.RUNNING or view.is_over:
         return
     seated = seated_next(view)
     free, wanted = money.balance - money.reserved_total, cost_of(charter, seated, view.books.price_ppm)

@@ -36,7 +36,7 @@ class Wait:
         return self.code in PEOPLE and self.until is None
 
 
-PEOPLE: Final = frozenset({"TicketsMissing", "SeatsEmpty", "EscrowShort", "NotOpened"})
+PEOPLE: Final = frozenset({"TicketsMissing", "SeatsEmpty", "EscrowShort", "NotOpened", "NeverOpened"})
 
 
 def waits(view: RunView) -> list[Wait]:
@@ -59,6 +59,10 @@ def stands_still(view: RunView) -> bool:
 
 def _before_launch(view: RunView) -> Iterator[Wait]:
     launch, books = view.charter.launch, view.books
+    if view.is_over:
+        text = "Nobody opened the run while a round could begin: it never trains, and holds all stakes and funds."
+        yield Wait("NeverOpened", text, "Anybody types `assay run cancel`, which frees all of them.")
+        return
     seated = books.tenures.seated_at(Round(0))
     lacks = [*_tickets(view), *_seats(seated), *_escrow(view, max(seated, 1))]
     yield from lacks
@@ -198,7 +202,9 @@ def _unsettled(view: RunView) -> Iterator[Wait]:
 
 
 def _at_the_end(view: RunView) -> Iterator[Wait]:
-    left = len(view.state.unsettled)
+    left, opened, planned = len(view.state.unsettled), len(view.books.commitments.rounds), view.charter.rounds
     if left:
-        text = f"All rounds were opened; {left} commitments are settled once their audits are over."
+        text = "All rounds were opened" if opened == planned else f"No round opens after {opened} of {planned}"
+        why = ", as its owners decided" if view.books.is_sunset() else ", as the charter's last second for it is over"
+        text += f"{why * (opened < planned)}; {left} commitments are settled once their audits are over."
         yield Wait("Settling", text, "", stands=False)

@@ -259,3 +259,18 @@ def test_no_actor_starts_for_a_sponsor_that_is_not_known(
     assert desk.refused(role, "start", *at).code == "UnknownSponsor"
     stake = ("ledger", "stake", "1", "--yes", *desk.run_words, *desk.key_words)
     assert desk.refused(*stake).code == "UnknownSponsor"
+
+
+def test_nobody_stakes_in_a_run_that_nobody_opened_in_time(tmp_path: Path) -> None:
+    with open_desk(tmp_path) as empty:
+        document = empty.post("--preset", "tiny", "--seats", "2", "--rounds", "1", "--escrow", "5000")
+        run = empty.opened(document)
+        desk = empty.at(run)
+        desk.stage.chain.rpc("evm_mine", hex(run.charter.expiry + 1))
+        words = ("run", "can-join", "--address", NOBODY, *desk.run_words, *desk.store_words)
+        reasons = desk.json(*words, ends=ExitCode.NO)["reasons"]
+        assert "nobody opened the run while a round could begin" in reasons
+        at = (*desk.run_words, *desk.key_words)
+        assert desk.refused("ledger", "stake", "1", "--yes", *at).code == "RunEnded"
+        shown = desk("run", "show", *desk.run_words)
+        assert "assay run cancel" in shown.output and "assay run open" not in shown.output

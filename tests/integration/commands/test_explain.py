@@ -157,3 +157,14 @@ def test_the_page_of_money_says_how_many_rounds_the_escrow_is_enough_for(made: W
     fund(made, 7 * costs)
     found, page = shown()
     assert found["enough_for"] == 9 and "enough for 3 of the 3" in page and "assay run fund" not in page
+
+
+def test_the_page_of_money_promises_no_round_that_cannot_open_any_more() -> None:
+    reader = imagined(list(islice(imagined_events(ImaginedRun(4), 400), 400)))
+    last = reader.run.charter.expiry
+    reader.take(reader.known, [], Head(reader.state.head.number + 1, last))
+    assert "rounds that are left" in TestClient(make_app(reader)).get("/money").text
+    reader.take(reader.known, [], Head(reader.state.head.number + 1, last + 1))
+    client = TestClient(make_app(reader))
+    assert client.get("/api/v1/money").json()["next_round"] is None
+    assert "assay run fund" not in client.get("/money").text

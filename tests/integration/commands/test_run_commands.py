@@ -388,11 +388,11 @@ def test_a_sponsor_funds_lacks_cancels_and_is_paid_back(posted: tuple[Desk, Any]
     assert desk.json("run", "fund", "70", "--yes", *at) == paid
     assert desk.json("run", "cancel", "--yes", *at) == {"phase": "cancelled"}
     assert [desk.json("run", "refund", *at) for _ in range(2)] == [{"refunded": 5070 * TOKEN}, {"refunded": 0}]
-    for words in (("open",), ("cancel", "--yes")):
-        late = desk.refused("run", *words, *at)
+    for late in (desk.refused("run", *words, *at) for words in (("open",), ("cancel", "--yes"))):
         assert late.code == "WrongPhase" and "is cancelled" in late.message
     reasons = desk.json("run", "can-join", "--address", sponsor, *desk.run_words, ends=ExitCode.NO)["reasons"]
-    assert "the run is cancelled" in reasons
+    assert "the run is cancelled" in reasons and not any("assay ledger stake" in reason for reason in reasons)
+    assert "Nobody joins it any more: the run is cancelled." in desk("run", "show", *desk.run_words).stdout
     staked = desk.json("ledger", "unstake", "5070", "--yes", *at)
     assert staked["leaving"] == 5070 * TOKEN and desk.refused("ledger", "withdraw", *at).code == "ExitTooEarly"
     desk.stage.chain.rpc("evm_mine", hex(staked["not_before"] + 1))

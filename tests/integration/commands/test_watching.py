@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +18,9 @@ from typing import Any
 import pytest
 
 from assay.cli.status import document_at, lines
-from assay.cli.watching import PulseReader, fitted, round_lines, watch
-from assay.explorer.reader import REFRESH_S
+from assay.cli.watching import PulseReader, fitted, round_lines, screen_for, watch
+from assay.explorer.reader import REFRESH_S, RunReader
+from assay.protocol.errors import AssayError, RejectedError
 from assay.protocol.types import Round, Wei
 from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Activity, HeartbeatWriter
 from assay_ledger.chain.client import Chain
@@ -127,6 +133,81 @@ def test_an_actor_that_says_nothing_new_for_too_long_is_called_silent(made: Whol
     assert "SILENT" in pulse.line()
     writer.beat()
     assert "SILENT" not in pulse.line()
+
+
+def test_what_time_alone_makes_due_is_told_where_lines_are_printed(
+    made: WholeRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ada = made.players["ada"].agent
+    _, not_before = made.chain.ask(made.run.vault.exiting(ada.me))
+    said: list[str] = []
+
+    def pass_delay() -> None:
+        said.append(capsys.readouterr().out)
+        made.chain.rpc("evm_mine", hex(not_before + 1))
+
+    watched(made, "ada", None, Looks(pass_delay, partial(time.sleep, 1.1 * REFRESH_S)))
+    assert f"can be withdrawn in 4 d 17 h (chain time {not_before + 1})" in said[0]
+    assert "can be withdrawn now" in capsys.readouterr().out
+
+
+def test_a_look_that_a_node_refuses_is_said_and_ends_no_watching(
+    made: WholeRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    who = made.players["ada"].agent.me
+    refusals: list[AssayError] = [RejectedError("The node knows no such contract yet.", code="NotARun")]
+
+    def look(reader: RunReader) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return document_at(reader, made.run, who)
+
+    watch(made.run, who, None, Looks(lambda: None), look, lines)
+    said = capsys.readouterr().out
+    assert "The node knows no such contract yet." in said and "Stake" in said
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch, show: Callable[[], None], *, rows: int, kind: str) -> str:
+    """What a terminal of so many rows, and 80 columns, is sent."""
+    mine, theirs = pty.openpty()
+    sent: list[bytes] = []
+
+    def keep() -> None:
+        with suppress(OSError):  # the other end is closed
+            while chunk := os.read(mine, 65536):
+                sent.append(chunk)
+
+    reader = threading.Thread(target=keep)
+    reader.start()
+    for name, value in (("COLUMNS", "80"), ("LINES", str(rows)), ("TERM", kind)):
+        monkeypatch.setenv(name, value)
+    with os.fdopen(theirs, "w", closefd=True) as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        show()
+    reader.join(10)
+    os.close(mine)
+    return b"".join(sent).decode()
+
+
+def test_a_terminal_that_is_too_low_says_how_much_it_does_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    def show() -> None:
+        with screen_for(as_json=False) as shown:
+            shown.show([f"line {n}" for n in range(30)], [""] * 30)
+
+    sent = on_terminal(monkeypatch, show, rows=12, kind="xterm")
+    picture = sent.split("\x1b[2K")[0]
+    assert "line 9" in picture and "line 11" not in picture
+    assert "20 more rows: a higher terminal shows them" in picture
+
+
+def test_a_terminal_that_cannot_move_its_cursor_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    def show() -> None:
+        with screen_for(as_json=False) as shown:
+            shown.show(["a seat is held"], ["a seat is held"])
+            shown.show(["a seat is held", "another"], ["a seat is held", "another"])
+
+    sent = on_terminal(monkeypatch, show, rows=24, kind="dumb")
+    assert sent.split() == ["a", "seat", "is", "held", "another"]
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

@@ -333,3 +333,11 @@ def test_a_game_about_the_root_that_leads_is_told_and_one_about_another_is_not(w
     (alarm,) = judge_roots(world.view(world.sponsor))
     assert (alarm.kind, alarm.about) == (AlarmKind.ROOT_CHALLENGED, "generation 1")
     assert dict(alarm.figures)["game"] == 1
+
+
+def test_an_escrow_from_which_no_round_will_ever_open_is_not_low(world: ToldMoneyWorld) -> None:
+    world.start(escrow=2 * cost_of(world.charter, 4) - 1)
+    world.at(world.charter.expiry)
+    assert [alarm.kind for alarm in judge_escrow(world.view(world.sponsor))][:1] == [AlarmKind.ESCROW_LOW]
+    world.at(world.charter.expiry + 1)
+    assert list(judge_escrow(world.view(world.sponsor))) == []

@@ -161,3 +161,26 @@ def test_time_goes_on_for_somebody_who_leaves_a_run_that_waits_for_people(world:
     retire = lambda: world.run.tickets.retire(who, ticket, world.now)  # noqa: E731
     assert world.do(retire, "Tickets", "retire", ticket, who=who) == ""
     assert not waits_for(world, living) and waits_for(world)
+
+
+def test_of_a_run_that_nobody_opened_in_time_the_one_way_out_is_said(world: ToldMoneyWorld) -> None:
+    world.gather(solvers=world.charter.launch.seats)
+    world.at(world.charter.expiry)
+    assert list(told(world)) == ["NotOpened"]
+    world.at(world.charter.expiry + 1)
+    (wait,) = told(world).values()
+    assert (wait.code, wait.until) == ("NeverOpened", None) and "assay run cancel" in wait.remedy
+    assert stands(world) and waits_for(world)
+    assert world.launch(world.sponsor) == "Paused", "what was advised before is refused"
+    assert world.cancel(world.sponsor) == "" and told(world) == {}
+
+
+def test_where_rounds_end_before_all_are_opened_it_is_not_said_that_they_were(world: ToldMoneyWorld) -> None:
+    world.commit_all(world.start())
+    world.at(world.charter.expiry)
+    assert "Settling" not in told(world)
+    world.at(world.charter.expiry + 1)
+    assert told(world)["Settling"].text.startswith(
+        f"No round opens after 1 of {world.charter.rounds}, as the charter's last second for it is over; {SOLVERS} "
+    )
+    assert "All rounds were opened" not in told(world)["Settling"].text

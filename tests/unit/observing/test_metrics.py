@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from assay.observing import names
-from assay.observing.metrics import BUSY_S, IDLE_S, ProcessMetrics
+from assay.observing.metrics import BUSY_S, IDLE_S, ActorStanding, ProcessMetrics
 from assay.observing.probe import PIECE, Probe, Sightings
 from assay.observing.server import READERS, StatusServer, parse_place
 from assay.protocol.errors import ConfigError, InvariantError, RejectedError, UnavailableError
@@ -263,3 +263,15 @@ def test_names_follow_the_rules_of_the_field() -> None:
 def test_a_logged_action_says_what_it_is_about() -> None:
     assert correlation(Play(7, 2)) == {"action": "Play", "game": 7}
     assert correlation(SeedEpoch(3)) == {"action": "SeedEpoch", "epoch": 3}
+
+
+def test_the_head_is_not_old_because_an_action_takes_long(metrics: ProcessMetrics, clock: SteppedClock) -> None:
+    """A solver that trains for half an hour looks at no block: `AssayHeadOld` would say that its node is behind."""
+    metrics._wall = lambda: 5_000.0
+    metrics._standing = ActorStanding(Head(7, 2_900), None, 0, 0, 0, 0, enrolled=True)
+    seen = Sightings(node=True, head=Head(107, 4_988))
+    metrics.probe = SeenByProbe(seen)
+    found = samples_of(metrics.text())
+    assert (one(found, "assay_head_block"), one(found, "assay_head_age_seconds")) == (107, 12)
+    seen.head = Head(5, 2_000)  # a node that is behind hides no block that was seen
+    assert one(samples_of(metrics.text()), "assay_head_block") == 7

@@ -236,3 +236,13 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     )
     said = [line for line in done.stderr.splitlines() if "assay" in line]
     assert done.returncode == 0 and said == [], done.stderr
+
+
+def test_a_role_whose_run_is_over_is_no_role_that_is_down(tmp_path: Path) -> None:
+    file = read_service_file(written(tmp_path, "".join(role(name, tmp_path) for name in ("solver", "verifier"))))
+    children = Children(file)
+    status, (done, gone) = ServiceStatus(children), children.all
+    done.state, gone.state = ChildState.DONE, ChildState.GIVEN_UP
+    found = samples_of(status.text())["assay_service_child_up"]
+    assert [(has["child"], value) for has, value in found] == [("verifier", 0)]
+    assert status.conditions() == {"solver": True, "verifier": False}
