@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from assay.amounts import Currency
+from assay.amounts import SHARES, Currency
 from assay.cli.common import talk
 from assay.durations import duration
 from assay.planning.outlook import away_words
 from assay.protocol.errors import ConfigError, UnavailableError
-from assay.status.locks import LockEnd, OwnLock, still_locked
+from assay.status.account import withdraw_at
+from assay.status.locks import LockEnd, OwnLock, still_locked, when
 from assay_ledger.agents.heartbeat import EVERY_S, Activity, read_heartbeats
 from assay_ledger.rounds.view import RunView
 
@@ -112,6 +113,7 @@ def say_what_is_left(agent: Agent, run: Run, role: str) -> dict[str, Any]:
     """
     try:
         view, free = agent.see(), run.chain.ask(run.vault.free(agent.me))
+        leaving, after = run.chain.ask(run.vault.exiting(agent.me))
     except UnavailableError as error:
         _say(f"what is locked cannot be read now: {error.message} `assay {role} leave` gets it out.")
         return {"free": None, "locked": None}
@@ -120,7 +122,14 @@ def say_what_is_left(agent: Agent, run: Run, role: str) -> dict[str, Any]:
         _say(f"{text}: `assay {command(lock, role)} leave`")
     if any(not (held.until or held.convicted_at) for _, held in view.tickets_of(agent.me)):
         _say(away_words(view.charter))
-    if not locked:
+    # Who has left, or is stopped, takes no shares when they vest, and revenue comes to shares alone that were taken.
+    if grants := [grant for grant in view.state.money.vesting.values() if grant.owner == agent.me]:
+        shares, last = SHARES.show(sum(grant.amount for grant in grants)), max(grant.vests_at for grant in grants)
+        _say(f"{shares} shares vest, the last of them {when(last, view.now)}: `assay ledger claim`, then")
+    if leaving:
+        due = when(withdraw_at(after), view.now)
+        _say(f"{run.currency.show(leaving)} tokens were asked out: `assay ledger withdraw`, {due}")
+    if not locked and (free or not leaving):
         _say(f"nothing is locked: {paid_out_by(free, run)}")
     elif free:
         _say(f"{run.currency.show(free)} tokens are free: {paid_out_by(free, run)}")

@@ -86,7 +86,8 @@ class Solver(Worker):
     def is_finished(self, view: RunView) -> bool:
         """See ActorLoop: no round will open, or it leaves, and nothing of its seats is open any more."""
         mine = view.tenures_of(self.me)
-        if self.leaving or (view.is_over and self.deadline is None):
+        over = view.is_over or view.state.money.is_ended
+        if self.leaving or (over and self.deadline is None):
             is_out = all(t.released or t.convicted_at for _, t in mine) and not view.open_games()
             return is_out and not has_unpaid_openings(view)
         return False

@@ -244,7 +244,11 @@ class ActorLoop(ABC, Generic[V, A]):
                     if not acted:
                         self.chain.pace.wait(self.chain.pace.period, stop.is_set)
             finally:
-                self.heartbeat_writer.report(self._seen.number, Activity.DONE, None, "stopped")
+                # Whoever looks from elsewhere knows by this word whether it left anything to be done.
+                is_finished = self._resting is Activity.DONE and not stop.is_set()
+                self.heartbeat_writer.report(
+                    self._seen.number, Activity.DONE, None, "finished" if is_finished else "stopped"
+                )
                 self.close()
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from assay.protocol.rounds.terms import NEVER
 from assay.protocol.types import Round
 from assay.sponsor.charters import AuditRates
 from assay.status.locks import still_locked
+from assay_ledger.agents.heartbeat import Activity, read_heartbeats
 from assay_ledger.agents.money_keeper import winds_down_at
 from assay_ledger.rounds.view import RunView
 from assay_solver.cheats import solver_cheat_named
@@ -133,3 +135,29 @@ def test_who_leaves_a_stopped_run_gets_all_back(end: str, stage: SharedChain, tm
     view = made.settle(Leave(made, EVERYBODY).is_over)
     assert view.state.money.is_stopped and not view.books.registry.tickets
     assert all(gained(made, name) >= 0 for name in EVERYBODY)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "wound down"])
+def test_where_a_run_stops_before_its_last_round_every_actor_ends_by_itself(
+    stage: SharedChain, tmp_path: Path, how: str
+) -> None:
+    """An operator is told that all is out; a process that waits for ever has to be looked after."""
+    made = new_whole_run(stage, tmp_path, seats=2, rounds=6, rates=RATES)
+    staffed(made)
+    if how == "cancelled":
+        made.chain.send(stage.sponsor, made.run.escrow.cancel())
+    else:
+        made.fund()
+        made.launch()
+        made.settle(lambda view: view.round == Round(1))
+        made.chain.rpc("evm_mine", hex(made.chain.head().timestamp + made.run.charter.timing.stall * 3))
+        made.chain.send(stage.sponsor, made.run.escrow.wind_down())
+    view = made.end()
+    left = {owner for owner, _ in made.locks().values()}
+    assert view.state.money.phase.words == how and not view.is_over and left <= {made.run.escrow.address}
+    ended = {name: player.agent.is_finished(player.agent.see()) for name, player in made.players.items()}
+    assert ended == dict.fromkeys(EVERYBODY, True)
+    for player in made.players.values():
+        player.agent.run(threading.Event())
+    beats = read_heartbeats(made.store, made.run.address, [made.address(name) for name in EVERYBODY])
+    assert {(beat.activity, beat.doing) for beat in beats.values()} == {(Activity.DONE, "finished")}

@@ -11,12 +11,22 @@ import pytest
 from eth_account import Account
 
 from assay.amounts import Currency
-from assay.cli.leaving import ALIVE_WITHIN_S, LATER_S, ActorRunning, TellsWaits, command, lines, refuse_beside_another
+from assay.cli.leaving import (
+    ALIVE_WITHIN_S,
+    LATER_S,
+    ActorRunning,
+    TellsWaits,
+    command,
+    lines,
+    refuse_beside_another,
+    say_what_is_left,
+)
 from assay.protocol.errors import UnavailableError
-from assay.protocol.types import Address, Digest
+from assay.protocol.types import Address, Digest, Wei
 from assay.status.locks import LockEnd, OwnLock
 from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.chain.client import address_of
+from assay_ledger.rounds.money_records import GrantRecord
 from assay_ledger.store.blobs import BlobStore, open_store
 from tests.harness.clocks import MovedClock
 
@@ -133,3 +143,29 @@ def test_a_wait_is_said_once_until_it_is_another_or_much_longer(monkeypatch: pyt
         0,
         1,
     ]
+
+
+def test_who_is_stopped_is_told_of_shares_that_vest_and_stake_that_leaves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("assay.cli.leaving.still_locked", lambda _: [])
+    me, other = Address(b"\x08" * 20), Address(b"\x09" * 20)
+    grants = {n: GrantRecord(who, Wei(n * 10**18), 100 + n) for n, who in ((20, me), (5, me), (7, other))}
+    money = SimpleNamespace(vesting=grants)
+    view = SimpleNamespace(now=100, state=SimpleNamespace(money=money), tickets_of=lambda _: [])
+    asked = {"free": 0, "exiting": (0, 0)}
+    vault = SimpleNamespace(free=lambda _: "free", exiting=lambda _: "exiting")
+    run: Any = SimpleNamespace(chain=SimpleNamespace(ask=asked.get), vault=vault, currency=USDC)
+    agent: Any = SimpleNamespace(me=me, see=lambda: view)
+    say_what_is_left(agent, run, "solver")
+    told = capsys.readouterr().err
+    assert "25 shares vest, the last of them in 20 s (chain time 120): `assay ledger claim`, then" in told
+    grants.clear()
+    say_what_is_left(agent, run, "solver")
+    told = capsys.readouterr().err
+    assert "shares" not in told and "nothing of yours is in the run's vault" in told
+    asked["exiting"] = (3 * TOKEN, 160)
+    say_what_is_left(agent, run, "solver")
+    told = capsys.readouterr().err
+    assert "nothing of yours" not in told
+    assert "3 tokens were asked out: `assay ledger withdraw`, in 1 min 1 s (chain time 161)" in told
