@@ -34,11 +34,12 @@ from assay.cli.options import (
     typed_amount,
     with_settings,
 )
+from assay.cli.shares_owned import shares_of, vested_grants
 from assay.cli.sponsors import check_sponsor
 from assay.cli.terms_checks import check_before_staking
 from assay.durations import duration
 from assay.protocol.errors import FundsError, UsageError
-from assay.protocol.types import Address, Digest, Wei
+from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def unstake(
     account, whose = keys.account, whose or keys.address
     talk.print(f"{money.both(wei)} can be withdrawn {delay} from now.")
     waited, since = _say_what_starts_anew(the_run, whose)
+    the_run.chain.simulate(call, sender=keys.address)
     if dry_run:
         return
     anew = f", and start the delay of {money.both(waited)} anew" if waited else ""
@@ -206,9 +208,16 @@ def _say_what_starts_anew(run: Run, owner: Address) -> tuple[Wei, int | None]:
 
 
 def _say_what_is_paid(run: Run, owner: Address) -> Address:
-    """Says what of an owner is paid out, and to whom; the latter."""
-    (leaving, _), to = run.chain.ask(run.vault.exiting(owner)), run.chain.ask(run.vault.payee_of(owner))
-    talk.print(f"withdraws {run.currency.both(leaving)} to {checksummed(to)}")
+    """Says what of an owner is paid out, when, and to whom; the latter."""
+    from assay.status.account import withdraw_at
+    from assay.status.locks import when
+
+    (leaving, after), to = run.chain.ask(run.vault.exiting(owner)), run.chain.ask(run.vault.payee_of(owner))
+    now, due = run.chain.head().timestamp, withdraw_at(after)
+    if leaving and due > now:
+        talk.print(f"{run.currency.both(leaving)} can be withdrawn {when(due, now)}, to {checksummed(to)}")
+    elif leaving:
+        talk.print(f"withdraws {run.currency.both(leaving)} to {checksummed(to)}")
     return to
 
 
@@ -291,7 +300,7 @@ def claim(settings: Settings, owner: ForOption = None, as_json: JsonOption = Fal
             else:
                 receipt, claimed[where] = done, due if as_json else money.show(due)
     if receipt is None:
-        talk.print("Nothing that has vested or is due is left here; `assay ledger shares` shows what is pending.")
+        talk.print("Nothing that has vested or is due is left here; `assay status` shows what vests, and when.")
     shown = {"claimed": claimed} if as_json else {f"claimed of {where}": due for where, due in claimed.items()}
     _done({"vested": vested} | shown, receipt, SHARES, as_json=as_json)
 
@@ -358,32 +367,6 @@ def fund(chain: Chain, run: Run, faucet_account: TransactionSigner, who: Address
 
     chain.transfer(faucet_account, who, gas_wei)
     return mint_tokens(chain, faucet_account, run.token, who, wei)
-
-
-def shares_of(run: Run, who: Address) -> dict[str, Any]:
-    """Shares, pending credits, free stake and claimable revenue of an address, in wei."""
-    ask = run.chain.ask
-    return {
-        "address": checksummed(who),
-        "shares": ask(run.shares.balance_of(who)),
-        "pending": ask(run.grants.pending_of(who)),
-        "supply": ask(run.shares.total_supply()),
-        "free_stake": ask(run.vault.free(who)),
-        "claimable": {"0x" + t.hex(): ask(run.revenue.claimable(t, who)) for t in run.charter.revenue_tokens},
-    }
-
-
-def vested_grants(run: Run, owner: Address) -> list[tuple[Digest, Wei]]:
-    """Grants of an owner whose time has come and that are not released: identity, and wei of shares."""
-    from assay_ledger.bindings.grants import Credited
-
-    now, found = run.chain.head().timestamp, []
-    for credited in run.chain.events(Credited.search(run.grants.address, owner=owner), run.first_block):
-        name = credited.event.id
-        grant = run.chain.ask(run.grants.grant_of(name))
-        if not grant.done and grant.vests_at <= now and grant.owner == owner:
-            found.append((name, Wei(grant.amount)))
-    return found
 
 
 def _done(document: dict[str, Any], receipt: Any, money: Currency, *, as_json: bool) -> None:

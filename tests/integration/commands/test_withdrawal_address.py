@@ -85,7 +85,13 @@ def test_what_leaves_of_a_stolen_key_is_paid_to_an_address_that_it_cannot_change
     # The thief of the hot key.
     assert made.refused("withdrawal-address", NOBODYS, "--yes") == "NotThePayee"
     assert made.refused("unstake", "1", "--yes") == "NotThePayee"
-    assert made.refused("withdraw") == "ExitTooEarly"
+    early = made.desk("ledger", "withdraw", *made.words("sponsor"))
+    assert early.exception.code == "ExitTooEarly"
+    assert " tokens (60000000000000000000wei) can be withdrawn in 4 d 17 h (chain time " in " ".join(
+        early.stderr.split()
+    )
+    # More than is free, or what another address alone may ask for, is not promised by a rehearsal either.
+    assert made.refused("unstake", "40", "--dry-run") == "NotThePayee"
     # The owner, by its other key.
     asked = made.as_cold("unstake", "40", "--for", made.hot, "--yes")
     assert asked["leaving"] == 100 * ONE
@@ -108,6 +114,7 @@ def test_what_leaves_of_a_stolen_key_is_paid_to_an_address_that_it_cannot_change
 def test_anybody_withdraws_for_an_owner(keyed: KeyedDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     made = keyed
     made.stake(7)
+    assert made.refused("unstake", "8", "--dry-run") == "InsufficientFree"
     first = made.as_hot("unstake", "3", "--yes")
     assert (first["leaving"], first["waited"], first["waited_since"]) == (3 * ONE, 0, None)
     # Its delay starts anew with what is asked for beside it, and whoever asks is told so before.
@@ -129,7 +136,8 @@ def test_anybody_withdraws_for_an_owner(keyed: KeyedDesk, monkeypatch: pytest.Mo
     assert "it is over: `assay ledger withdraw`" in " ".join(said.split())
     paid = made.as_cold("withdraw", "--for", made.hot)
     assert (paid["to"], paid["held"]) == (made.hot, 7 * ONE)
-    assert made.refused("withdraw", "--for", made.hot, key=COLD_KEY) == "NothingExiting"
+    nothing = made.desk("ledger", "withdraw", "--for", made.hot, *made.words(COLD_KEY))
+    assert nothing.exception.code == "NothingExiting" and "0 tokens" not in nothing.stderr
     assert made.refused("unstake", "1", "--for", made.hot, "--yes", key=COLD_KEY) == "NotThePayee"
     assert made.as_cold("claim", "--for", made.hot) == {"vested": 0, "claimed": {}, "tx": None}
 

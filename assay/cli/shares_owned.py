@@ -1,0 +1,38 @@
+"""What an address owns of a run's model: shares, those that vest, and revenue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eth_utils.address import to_checksum_address
+
+from assay.protocol.types import Address, Digest, Wei
+
+if TYPE_CHECKING:
+    from assay_ledger.rounds.run import Run
+
+
+def shares_of(run: Run, who: Address) -> dict[str, Any]:
+    """Shares, pending credits, free stake and claimable revenue of an address, in wei."""
+    ask = run.chain.ask
+    return {
+        "address": to_checksum_address(who),
+        "shares": ask(run.shares.balance_of(who)),
+        "pending": ask(run.grants.pending_of(who)),
+        "supply": ask(run.shares.total_supply()),
+        "free_stake": ask(run.vault.free(who)),
+        "claimable": {"0x" + t.hex(): ask(run.revenue.claimable(t, who)) for t in run.charter.revenue_tokens},
+    }
+
+
+def vested_grants(run: Run, owner: Address) -> list[tuple[Digest, Wei]]:
+    """Grants of an owner whose time has come and that are not released: identity, and wei of shares."""
+    from assay_ledger.bindings.grants import Credited
+
+    now, found = run.chain.head().timestamp, []
+    for credited in run.chain.events(Credited.search(run.grants.address, owner=owner), run.first_block):
+        name = credited.event.id
+        grant = run.chain.ask(run.grants.grant_of(name))
+        if not grant.done and grant.vests_at <= now and grant.owner == owner:
+            found.append((name, Wei(grant.amount)))
+    return found
