@@ -40,6 +40,18 @@ class RunLacks(UserError):
     remedy = "Wait until enough solvers and auditors take part, or fund the escrow with `assay run fund`."
 
 
+class NeverOpened(RejectedError):
+    """A run that nobody opened while a round could begin."""
+
+    remedy = "Anybody types `assay run cancel`: stakes are free, and funders get theirs back with `assay run refund`."
+
+
+def _check_can_begin(run: Run) -> None:
+    """Raises NeverOpened for a run in which no round can begin any more: it takes no money, and opens for nobody."""
+    if run.chain.ask(run.escrow.phase()) is RunPhase.FUNDING and run.chain.ask(run.commitments.is_over()):
+        raise NeverOpened("Nobody opened the run while a round could begin.")
+
+
 def _expect(run: Run, can: Callable[[RunPhase], bool], when: str) -> RunPhase:
     """The run's phase, which a command needs to be such, before anything is asked. Raises RejectedError."""
     phase = run.chain.ask(run.escrow.phase())
@@ -66,6 +78,7 @@ def fund(
 
     run = open_round_run(settings)
     _expect(run, lambda phase: not phase.has_ended, "before it ends")
+    _check_can_begin(run)
     check_money(run)
     money = run.currency
     wei = money.parse(amount)
@@ -123,6 +136,7 @@ def open_(
             )
         # A multisig is refused where others were first: what it executed would be.
         _expect(run, lambda phase: phase is RunPhase.FUNDING, "before its first round")
+        _check_can_begin(run)
         _say_launch(run, _check_launch(run))
         print_batch(run, multisig, "Open a run's first round", [run.escrow.launch()])
         return
@@ -141,6 +155,7 @@ def _open(run: Run, unlocked: Callable[[], ActorKeys], *, wait: bool) -> int | N
     phase = _expect(run, lambda phase: not phase.has_ended, "before its first round")
     if phase is RunPhase.RUNNING:
         return None
+    _check_can_begin(run)
     if wait:
         unlocked()  # who waits is asked for a password in the beginning
     lacks = _check_launch(run)
@@ -201,7 +216,8 @@ def _say_open(*, as_json: bool) -> None:
 def cancel(
     settings: Settings, multisig: MultisigOption = None, yes: YesOption = False, as_json: JsonOption = False
 ) -> None:
-    """Give a run up before its first round, as its sponsor: stakes are free, and funders get everything back."""
+    """Give a run up before its first round, as its sponsor, or as anybody once no round can begin: stakes are free, and
+    funders get everything back."""
     run = open_round_run(settings)
     _expect(run, lambda phase: phase is RunPhase.FUNDING, "before its first round")
     held = run.currency.both(run.chain.ask(run.escrow.balance()))

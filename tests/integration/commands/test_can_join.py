@@ -17,7 +17,7 @@ import typer
 from eth_account import Account
 from eth_utils.address import to_checksum_address
 
-from assay.cli import acting, sponsors
+from assay.cli import acting, run_waits, sponsors
 from assay.cli.common import archive_of
 from assay.cli.joining import dear_gas
 from assay.cli.terms_checks import UnfitTerms, unfit_terms
@@ -261,7 +261,7 @@ def test_no_actor_starts_for_a_sponsor_that_is_not_known(
     assert desk.refused(*stake).code == "UnknownSponsor"
 
 
-def test_nobody_stakes_in_a_run_that_nobody_opened_in_time(tmp_path: Path) -> None:
+def test_nobody_stakes_in_a_run_that_nobody_opened_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_desk(tmp_path) as empty:
         document = empty.post("--preset", "tiny", "--seats", "2", "--rounds", "1", "--escrow", "5000")
         run = empty.opened(document)
@@ -272,5 +272,10 @@ def test_nobody_stakes_in_a_run_that_nobody_opened_in_time(tmp_path: Path) -> No
         assert "nobody opened the run while a round could begin" in reasons
         at = (*desk.run_words, *desk.key_words)
         assert desk.refused("ledger", "stake", "1", "--yes", *at).code == "RunEnded"
+        # What waits for its opening, and who pays for its rounds, would do so in vain.
+        monkeypatch.setattr(run_waits, "rest", lambda: pytest.fail("it waits for what never comes"))
+        words = (("open",), ("open", "--wait"), ("fund", "1", "--yes"))
+        assert [desk.refused("run", *each, *at).code for each in words] == ["NeverOpened"] * 3
         shown = desk("run", "show", *desk.run_words)
         assert "assay run cancel" in shown.output and "assay run open" not in shown.output
+        assert desk.json("run", "cancel", "--yes", *at) == {"phase": "cancelled"}
