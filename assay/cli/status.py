@@ -130,14 +130,20 @@ def _deadline(due: Document, now: int) -> str:
 
 
 def _stake(document: Document, now: int) -> Iterator[tuple[str, ...]]:
+    from assay.protocol.rounds.escrow import RunPhase
     from assay.status.locks import when
 
     money = _money(document)
+    has_ended = any(phase.has_ended and phase.words == document["phase"] for phase in RunPhase)
     for name, amount in document["stake"].items():
-        yield name, _amount(amount, money)
+        # Its actor has ended, and what it said then is on another screen.
+        is_left = name == "free" and amount != "0" and has_ended
+        shown = _amount(amount, money)
+        yield name, shown, *([f"can be asked out: `assay ledger unstake {shown}`"] if is_left else [])
     leaving = document["leaving"]
     if leaving is not None:
-        yield "asked out", _amount(leaving["amount"], money), f"can be withdrawn {when(leaving['ends_at'], now)}"
+        due = when(leaving["ends_at"], now)
+        yield "asked out", _amount(leaving["amount"], money), f"can be withdrawn {due}: `assay ledger withdraw`"
     if document["withdrawal_address"] != document["address"]:
         yield "paid out to", "", to_checksum_address(document["withdrawal_address"])
     yield (

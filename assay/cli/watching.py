@@ -143,6 +143,7 @@ def watch(
     told_at, said = 0, None
     with screen_for(as_json=as_json) as show:
         while True:
+            before = fault
             try:
                 head, fault = run.chain.head().number, ""
                 if head != block:
@@ -161,7 +162,8 @@ def watch(
                     said = document[0]
                     print_json(document[1])
             else:
-                top = [now, *([fault] if fault else [])]
+                # In a file a fault is the last line until it is said that it is over.
+                top = [now, *([fault] if fault else ["The node answers again."] if before else [])]
                 # What this command adds comes first: a low terminal shows no more than its rows.
                 top += round_lines(rounds)
                 live = [] if found is None else lines(found)

@@ -96,7 +96,8 @@ def test_what_was_asked_out_is_shown_with_the_time_that_the_vault_keeps(made: Wh
     made.chain.rpc("evm_mine", hex(not_before))
     assert not told(made, "ada")["leaving"]["is_due"]
     made.chain.rpc("evm_mine", hex(not_before + 1))
-    assert told(made, "ada")["leaving"]["is_due"] and "can be withdrawn now" in asked(made, "ada").stdout
+    assert told(made, "ada")["leaving"]["is_due"]
+    assert "can be withdrawn now: `assay ledger withdraw`" in asked(made, "ada").stdout
     made.chain.send(ada.account, made.run.vault.withdraw())
     assert told(made, "ada")["leaving"] is None
 
@@ -188,6 +189,7 @@ def test_a_run_is_followed_from_the_first_deadline_to_the_last_lock(desk: Desk, 
         assert {lock["id"]: int(lock["amount"]) for lock in over["locks"]} == held == {}
         assert over["deadlines"] == [] and over["income"] is None and over["earned"]["unpaid"]["commitments"] == 0
         assert int(over["stake"]["free"]) == made.free(made.address(name))
+        assert f"`assay ledger unstake {TEST_MONEY.show(made.free(made.address(name)))}`" in asked(made, name).stdout
         earned = {key: int(over["earned"][key]) for key in ("pay", "wages", "merges", "won", "lost")}
         assert int(over["stake"]["free"]) - int(over["stake"]["deposited"]) == sum(earned.values()) - 2 * earned["lost"]
         assert name not in SOLVERS or (earned["pay"] and int(over["earned"]["shares"]) == made.shares(name) > 0)

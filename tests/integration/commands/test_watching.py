@@ -162,9 +162,10 @@ def test_a_look_that_a_node_refuses_is_said_and_ends_no_watching(
             raise refusals.pop()
         return document_at(reader, made.run, who)
 
-    watch(made.run, who, None, Looks(lambda: None), look, lines)
+    watch(made.run, who, None, Looks(lambda: None, lambda: None), look, lines)
     said = capsys.readouterr().out
     assert "The node knows no such contract yet." in said and "Stake" in said
+    assert said.count("The node answers again.") == 1
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch, show: Callable[[], None], *, rows: int, kind: str) -> str:
