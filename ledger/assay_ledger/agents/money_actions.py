@@ -61,6 +61,11 @@ class FinishRun(WithoutClock):
 
 
 @dataclass(frozen=True, slots=True)
+class CancelRun(RoundAction):
+    """Give up a run that nobody opened before its expiry."""
+
+
+@dataclass(frozen=True, slots=True)
 class WindDown(RoundAction):
     """End a run that stood still for too long."""
 

@@ -8,6 +8,7 @@ from web3.types import TxReceipt
 
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.money_actions import (
+    CancelRun,
     CloseBounty,
     CollectFine,
     EnterBounty,
@@ -39,7 +40,7 @@ class MoneyHandlers:
         table.add(SettleSeat, self.do_settle_seat).add(SettleFinding, self.do_settle_finding)
         table.add(SettleOpening, self.do_settle_opening).add(FreeRound, self.do_free_round)
         table.add(EnterBounty, self.do_enter_bounty).add(CloseBounty, self.do_close_bounty)
-        table.add(CollectFine, self.do_collect_fine)
+        table.add(CollectFine, self.do_collect_fine).add(CancelRun, self.do_cancel_run)
         return table.add(TakeBounty, self.do_take_bounty).add(VestShares, self.do_vest_shares)
 
     def do_launch_run(self, action: LaunchRun, view: RunView) -> None:
@@ -49,6 +50,10 @@ class MoneyHandlers:
     def do_finish_run(self, action: FinishRun, view: RunView) -> None:
         """Ends the run: what is left goes back to who funded it."""
         self._send(self._run().escrow.finish())
+
+    def do_cancel_run(self, action: CancelRun, view: RunView) -> None:
+        """Gives up a run that never opened: stakes are free, and funders may take theirs back."""
+        self._send(self._run().escrow.cancel())
 
     def do_wind_down(self, action: WindDown, view: RunView) -> None:
         """Ends a run that stands still."""

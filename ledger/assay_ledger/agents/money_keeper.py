@@ -19,6 +19,7 @@ from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
 from assay.protocol.types import Digest, Round
 from assay_ledger.agents.keeping import GRACE_S, Task, wait
 from assay_ledger.agents.money_actions import (
+    CancelRun,
     CloseBounty,
     CollectFine,
     EnterBounty,
@@ -42,7 +43,10 @@ def money_tasks(view: RunView) -> Iterator[Task]:
     """Everything that may be done for the run's money."""
     phase = view.state.money.phase
     if phase is RunPhase.FUNDING:
-        yield from _launch(view)
+        if not view.is_over:
+            yield from _launch(view)
+        # Bad luck: a run that never opens. Nobody would have its stake back until somebody typed it.
+        yield Task(view.charter.expiry + 1 + wait(view, 0), CancelRun())
     if phase is RunPhase.RUNNING:
         for work in view.state.unsettled.values():
             yield from _settle(view, work)

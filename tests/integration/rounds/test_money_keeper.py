@@ -13,6 +13,7 @@ from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Address, Wei
 from assay_ledger.agents import keeper, keeping
 from assay_ledger.agents.money_actions import (
+    CancelRun,
     CollectFine,
     FinishRun,
     FreeRound,
@@ -83,6 +84,8 @@ class KeptWorld(ToldMoneyWorld):
                 said = self.finish()
             case WindDown():
                 said = self.wind_down()
+            case CancelRun():
+                said = self.cancel(self.people[-1])
             case VestShares(grant):
                 said = self.do(lambda: self.run.grants.release(grant, self.now), "Grants", "release", grant)
             case _:
@@ -180,6 +183,21 @@ def test_keepers_wind_a_run_down_that_stands_still_and_not_before(world: KeptWor
     world.at(due)
     world.carry_out(WindDown())
     assert world.told.money.phase is RunPhase.WOUND_DOWN and world.told.money.is_stopped
+
+
+def test_keepers_cancel_a_run_that_nobody_opened_in_time_and_not_before(world: KeptWorld) -> None:
+    """An operator's stake shall not wait in a dead run until somebody types a command."""
+    world.gather()
+    due = world.charter.expiry + 1
+    assert min(t.at for t in world.tasks() if isinstance(t.action, CancelRun)) == due
+    world.at(due - 1)
+    assert world.cancel(world.people[-1]) == "NotTheSponsor"
+    world.at(due)
+    actions = [t.action for t in world.tasks() if t.at <= world.now]
+    assert CancelRun() in actions and LaunchRun() not in actions
+    world.carry_out(CancelRun())
+    assert world.told.money.phase is RunPhase.CANCELLED and world.told.money.is_stopped
+    world.check_money()
 
 
 def collects_at(world: KeptWorld, who: Address) -> list[int]:
