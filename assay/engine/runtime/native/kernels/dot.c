@@ -190,8 +190,8 @@ static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t p
                 int64_t row = (panel * 2 + h) * TILE_ROWS;
                 if (row >= p->m) break;
                 if (done + count == pairs) fetch_places(j, batch, row, column, columns);
-                const int16_t *pa = (const int16_t *)(a.data + h / 2 * j->bytes_a) + h % 2 * 2 * TILE_ROWS +
-                                    (done - from) * 2 * PANEL;
+                const int16_t *pa =
+                    (const int16_t *)(a.data + h / 2 * j->bytes_a) + h % 2 * 2 * TILE_ROWS + (done - from) * 2 * PANEL;
                 int32_t *s = sums + h * products * 2 * TILE;
                 for (int x = 0; x < j->da.count; x++)
                     for (int y = 0; y < j->db.count; y++, s += 2 * TILE) {
@@ -214,8 +214,8 @@ static void multiply_pairs(const job *j, int64_t batch, int64_t panel, int64_t p
                     if (pairs > BLOCK_PAIRS || run_of(j, x, y, norms[h / 2], norm) < pairs)
                         t[terms++] = (term){s + TILE, weight * 65536.0};
                 }
-            finish_tile(j, batch, row, rows, column, columns, t, terms, TILE_COLUMNS,
-                        panel_of(a, h / 2, j->bytes_a), b);
+            finish_tile(j, batch, row, rows, column, columns, t, terms, TILE_COLUMNS, panel_of(a, h / 2, j->bytes_a),
+                        b);
         }
     }
 }

@@ -169,8 +169,8 @@ static void rows_to_pairs(const float *const *row, int64_t rows, int64_t count, 
     else some_rows_to_pairs(row, rows, count, f, f->how, 1, 0, out, plane);
 }
 
-/* The same place, when what lies PANEL further has been asked for: the next panel takes it soon (see `pack`), and of rows
-   that are pages apart no processor guesses it. */
+/* The same place, when what lies PANEL further has been asked for: the next panel takes it soon (see `pack`), and of
+   rows that are pages apart no processor guesses it. */
 INLINE const float *ahead_of(const float *p)
 {
     __builtin_prefetch(p + PANEL);

@@ -48,8 +48,9 @@ INLINE void pack_digits(const dot_side *s, const int digits, int across, int8_t 
                 __m512i q[4];
 #pragma GCC unroll 4
                 for (int i = 0; i < 4; i++)
-                    q[i] = 4 * t + i < count ? quantize(_mm512_maskz_loadu_ps(m, ahead_of(x + (from + red[4 * t + i]))), by)
-                                             : _mm512_setzero_si512();
+                    q[i] = 4 * t + i < count
+                               ? quantize(_mm512_maskz_loadu_ps(m, ahead_of(x + (from + red[4 * t + i]))), by)
+                               : _mm512_setzero_si512();
 #pragma GCC unroll 3
                 for (int d = 0; d < 3; d++) {
                     if (d >= digits) break;
