@@ -142,8 +142,10 @@ def closed_because(view: RunView) -> str:
         return f"the run is {phase.words}"
     if not view.is_over:
         return ""
-    is_open = phase is RunPhase.RUNNING
-    return "the run opens no further round" if is_open else "nobody opened the run while a round could begin"
+    if phase is RunPhase.RUNNING:
+        return "the run opens no further round"
+    # Of a run that no escrow launched but that has rounds another gate decides.
+    return "" if view.round is not None else "nobody opened the run while a round could begin"
 
 
 def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: int) -> list[str]:

@@ -46,7 +46,8 @@ def money_tasks(view: RunView) -> Iterator[Task]:
         if not view.is_over:
             yield from _launch(view)
         # Bad luck: a run that never opens. Nobody would have its stake back until somebody typed it.
-        yield Task(view.charter.expiry + 1 + wait(view, 0), CancelRun())
+        if view.round is None:
+            yield Task(view.charter.expiry + 1 + wait(view, 0), CancelRun())
     if phase is RunPhase.RUNNING:
         for work in view.state.unsettled.values():
             yield from _settle(view, work)

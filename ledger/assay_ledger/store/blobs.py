@@ -119,8 +119,7 @@ class BlobStore:
         self._on_call = listener
 
     def put(self, data: bytes, name: str | None = None, packed: bytes | None = None) -> Digest:
-        digest = Digest(hashlib.sha256(data).digest())
-        self.put_as(digest, data if packed is None else packed, name)
+        self.put_as(digest := Digest(hashlib.sha256(data).digest()), data if packed is None else packed, name)
         return digest
 
     def put_as(self, digest: Digest, stored: bytes, name: str | None = None) -> None:
@@ -167,8 +166,13 @@ class BlobStore:
     def has(self, digest: Digest) -> bool:
         return self.version(digest) is not None
 
+    def is_named(self, digest: Digest, name: str) -> bool:
+        return self._version(f"names/{name}/{digest.hex()}") is not None
+
     def version(self, digest: Digest) -> str | None:
-        path = object_path(digest)
+        return self._version(object_path(digest))
+
+    def _version(self, path: str) -> str | None:
         with self._asking(path, "look") as seconds:
             found = self._backend.version(path, seconds)
         self.traffic.add("look")
@@ -273,15 +277,13 @@ class BlobStore:
             raise ObjectMissing(f"{path} is missing in {self.location}.") from None
         except PermissionError as error:
             breaker.answered()
-            raise StoreDenied(
-                f"{self.location} refuses access ({first_line(error)}).", remedy=remedy_for(error)
-            ) from None
+            why, remedy = first_line(error), remedy_for(error)
+            raise StoreDenied(f"{self.location} refuses access ({why}).", remedy=remedy) from None
         except ConnectionError as error:
             # A store that breaks every call off costs each its retries: it rests like one that is silent.
             breaker.silent(asked)
-            raise StoreUnreachable(
-                f"{self.location} breaks off ({first_line(error)}).", remedy=remedy_for(error)
-            ) from None
+            why, remedy = first_line(error), remedy_for(error)
+            raise StoreUnreachable(f"{self.location} breaks off ({why}).", remedy=remedy) from None
         except OSError as error:
             breaker.answered()
             raise StoreUnreachable(f"{self.location} fails ({first_line(error)}).", remedy=remedy_for(error)) from None

@@ -106,6 +106,10 @@ class ArtifactStore(Protocol):
         """Does the store list an object of that digest? Only `get` proves that it is the right one."""
         ...
 
+    def is_named(self, digest: Digest, name: str) -> bool:
+        """Does the store list that name of a digest? One look, however many others have it."""
+        ...
+
     def version(self, digest: Digest) -> str | None:
         """Another text after each time that somebody put an object of that digest; None where there is none."""
         ...

@@ -263,6 +263,10 @@ class MirroredStore(BlobStore):
         """See ArtifactStore: whether any lists it."""
         return any(self._all(lambda store: store.has(digest)))
 
+    def is_named(self, digest: Digest, name: str) -> bool:
+        """See ArtifactStore: whether any does."""
+        return any(self._all(lambda store: store.is_named(digest, name)))
+
     def version(self, digest: Digest) -> str | None:
         """See ArtifactStore: of the first that lists it."""
         return next((found for found in self._all(lambda store: store.version(digest)) if found is not None), None)

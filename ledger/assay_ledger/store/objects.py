@@ -206,9 +206,8 @@ class Objects:
         """Whether the store has the list that lies here as a copy, under its name. Raises UnavailableError."""
         with self.own_copies_first():
             digest = self.list_digest(root, specs)
-        before = Digest((int.from_bytes(digest, "big") - 1).to_bytes(32, "big"))
         # Attack: the name alone is deleted, so that nobody finds what is there.
-        if next(iter(self.store.candidates(f"lists/{root.hex()}", before)), None) != digest:
+        if not self.store.is_named(digest, f"lists/{root.hex()}"):
             return False
         version = self.store.version(digest)
         if version is None or self._versions.get(digest, version) == version:
