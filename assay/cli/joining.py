@@ -140,12 +140,9 @@ def closed_because(view: RunView) -> str:
     phase = view.state.money.phase
     if phase.has_ended:
         return f"the run is {phase.words}"
-    if not view.is_over:
-        return ""
-    if phase is RunPhase.RUNNING:
-        return "the run opens no further round"
-    # Of a run that no escrow launched but that has rounds another gate decides.
-    return "" if view.round is not None else "nobody opened the run while a round could begin"
+    if view.never_opened:
+        return "nobody opened the run while a round could begin"
+    return "the run opens no further round" if phase is RunPhase.RUNNING and view.is_over else ""
 
 
 def joining_reasons(run: Run, view: RunView, who: Address, role: str, needed: int) -> list[str]:

@@ -36,7 +36,7 @@ class Wait:
         return self.code in PEOPLE and self.until is None
 
 
-PEOPLE: Final = frozenset({"TicketsMissing", "SeatsEmpty", "EscrowShort", "NotOpened", "NeverOpened"})
+PEOPLE: Final = frozenset({"TicketsMissing", "SeatsEmpty", "EscrowShort", "NotOpened"})
 
 
 def waits(view: RunView) -> list[Wait]:
@@ -59,9 +59,9 @@ def stands_still(view: RunView) -> bool:
 
 def _before_launch(view: RunView) -> Iterator[Wait]:
     launch, books = view.charter.launch, view.books
-    if view.is_over:
+    if view.never_opened:
         text = "Nobody opened the run while a round could begin: it never trains, and holds all stakes and funds."
-        yield Wait("NeverOpened", text, "Anybody types `assay run cancel`, which frees all of them.")
+        yield Wait("NeverOpened", text, "Any actor of it cancels it; `assay run cancel` by anybody frees all of them.")
         return
     seated = books.tenures.seated_at(Round(0))
     lacks = [*_tickets(view), *_seats(seated), *_escrow(view, max(seated, 1))]

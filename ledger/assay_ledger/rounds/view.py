@@ -14,6 +14,7 @@ from itertools import takewhile
 from assay.protocol.digests import ZERO, state_digest
 from assay.protocol.rounds.clock import commit_until, merge_until
 from assay.protocol.rounds.duty_types import CallAnswer, DutyTerms, Epoch
+from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.ids import Node
 from assay.protocol.rounds.terms import (
     NEVER,
@@ -184,6 +185,11 @@ class RunView:
     def is_over(self) -> bool:
         """Whether no round will open any more."""
         return self.books.commitments.is_over(self.now)
+
+    @property
+    def never_opened(self) -> bool:
+        """Whether no round ever began, and none can any more. Rounds that no escrow launched are another gate's."""
+        return self.state.money.phase is RunPhase.FUNDING and self.round is None and self.is_over
 
     # --- generations
 

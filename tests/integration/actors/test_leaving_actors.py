@@ -120,18 +120,23 @@ def test_who_leaves_before_the_run_opens_gets_all_back(stage: SharedChain, tmp_p
     assert [gained(made, name) for name in EVERYBODY] == [0] * 4
 
 
+def stop(made: WholeRun, stage: SharedChain, end: str) -> None:
+    """The run is cancelled before its launch, or wound down after its first round."""
+    if end == "cancelled":
+        made.chain.send(stage.sponsor, made.run.escrow.cancel())
+        return
+    made.fund()
+    made.launch()
+    view = made.settle(lambda view: view.round == 1)
+    made.chain.rpc("evm_mine", hex(winds_down_at(view)))
+    made.chain.send(stage.sponsor, made.run.escrow.wind_down())
+
+
 @pytest.mark.parametrize("end", ["cancelled", "wound down"])
 def test_who_leaves_a_stopped_run_gets_all_back(end: str, stage: SharedChain, tmp_path: Path) -> None:
     made = new_whole_run(stage, tmp_path, seats=2, rounds=6, rates=RATES)
     staffed(made)
-    if end == "cancelled":
-        made.chain.send(stage.sponsor, made.run.escrow.cancel())
-    else:
-        made.fund()
-        made.launch()
-        view = made.settle(lambda view: view.round == 1)
-        made.chain.rpc("evm_mine", hex(winds_down_at(view)))
-        made.chain.send(stage.sponsor, made.run.escrow.wind_down())
+    stop(made, stage, end)
     view = made.settle(Leave(made, EVERYBODY).is_over)
     assert view.state.money.is_stopped and not view.books.registry.tickets
     assert all(gained(made, name) >= 0 for name in EVERYBODY)
@@ -144,14 +149,7 @@ def test_where_a_run_stops_before_its_last_round_every_actor_ends_by_itself(
     """An operator is told that all is out; a process that waits for ever has to be looked after."""
     made = new_whole_run(stage, tmp_path, seats=2, rounds=6, rates=RATES)
     staffed(made)
-    if how == "cancelled":
-        made.chain.send(stage.sponsor, made.run.escrow.cancel())
-    else:
-        made.fund()
-        made.launch()
-        made.settle(lambda view: view.round == Round(1))
-        made.chain.rpc("evm_mine", hex(made.chain.head().timestamp + made.run.charter.timing.stall * 3))
-        made.chain.send(stage.sponsor, made.run.escrow.wind_down())
+    stop(made, stage, how)
     view = made.end()
     left = {owner for owner, _ in made.locks().values()}
     assert view.state.money.phase.words == how and not view.is_over and left <= {made.run.escrow.address}
