@@ -2,8 +2,9 @@
 
 A program of a few kilobytes may be well-formed and ask for terabytes: an actor that finds that out while running it has
 staked already. The estimate is of the values that live at once, and of what the node that is running needs beside them;
-it is made to be above the truth. `ASSAY_MEMORY` says how much may be used (bytes, or with MiB or GiB behind); by
-default it is what the machine, or the control group of the process and each one above it, has.
+it is made to be above the truth, and leaves out what the allocator of C keeps between its blocks. `ASSAY_MEMORY` says
+how much may be used (bytes, or with MiB or GiB behind); by default it is what the machine, or the control group of the
+process and each one above it, has.
 """
 
 from __future__ import annotations
