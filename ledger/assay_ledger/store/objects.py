@@ -60,7 +60,7 @@ class Objects:
         self._noted: dict[Digest, Digest] = {}
         self._cursors: dict[str, Digest] = {}
         self._versions: dict[Digest, str] = {}
-        """Of lists that were put from here, as the store had them then; the oldest goes first."""
+        """Of lists that were put, fetched or looked at from here, as the store had them then; the oldest goes first."""
 
     @contextmanager
     def own_copies_first(self) -> Iterator[None]:
@@ -210,9 +210,9 @@ class Objects:
         if not self.store.is_named(digest, f"lists/{root.hex()}"):
             return False
         version = self.store.version(digest)
-        if version is None or self._versions.get(digest, version) == version:
+        if version is None or self._versions.get(digest) == version:
             return version is not None
-        # Attack: other bytes in the place of what this actor put: whoever may write and not delete can do that.
+        # Attack: other bytes in the place of the right ones: whoever may write and not delete can do that.
         try:
             self.store.get(digest, file_size(specs))
         except (StoreUnreachable, StoreDenied):
@@ -293,13 +293,17 @@ class Objects:
         """Into the store, packed where a layout is known and that is smaller; own copies are never packed."""
         digest = self.store.put(data, name, packed(data, layout) if layout else None)
         if layout:
-            with suppress(UnavailableError):
-                self._versions.pop(digest, None)
-                if (version := self.store.version(digest)) is not None:
-                    self._versions[digest] = version
-            while len(self._versions) > MAX_VERSIONS:
-                del self._versions[next(iter(self._versions))]
+            self._note_version(digest)
         return digest
+
+    def _note_version(self, digest: Digest) -> None:
+        """Of an object whose bytes in the store are right now."""
+        with suppress(UnavailableError):
+            self._versions.pop(digest, None)
+            if (version := self.store.version(digest)) is not None:
+                self._versions[digest] = version
+        while len(self._versions) > MAX_VERSIONS:
+            del self._versions[next(iter(self._versions))]
 
     def _fetch(
         self,
@@ -324,6 +328,8 @@ class Objects:
                 with suppress(UnavailableError):
                     self._put(name, copy, layout)
             return copy
+        if layout and self.local_cache is not None:
+            self._note_version(Digest(sha256(data).digest()))
         if self.local_cache is not None:
             self.local_cache.put(name, data)
         return data

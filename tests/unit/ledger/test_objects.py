@@ -95,6 +95,31 @@ def test_who_put_a_list_sees_that_others_wrote_over_it_and_reads_nothing_else(tm
     assert store.traffic.bytes_read - before == file_size(SPECS)
 
 
+def test_who_fetched_a_list_sees_that_others_wrote_over_it_and_reads_nothing_else(tmp_path: Path) -> None:
+    """Attack: the same with a base that an auditor did not put: only those who had put it healed it."""
+    store = open_store(tmp_path / "store")
+    root = Objects(store).put_list(SPECS, TENSORS)
+    objects = Objects(store, LocalCache(tmp_path / "copies"))
+    assert objects.list(root, SPECS) == TENSORS
+    before = store.traffic.bytes_read
+    assert objects.is_served(root, SPECS)
+    assert store.traffic.bytes_read == before
+    store.put_as(objects.list_digest(root, SPECS), b"other bytes")
+    assert not objects.is_served(root, SPECS)
+
+
+def test_who_was_restarted_looks_once_at_what_lies_where_its_list_was(tmp_path: Path) -> None:
+    """Attack: what was written over is taken for right by whoever knows not which version it put."""
+    store = open_store(tmp_path / "store")
+    root = Objects(store, LocalCache(tmp_path / "copies")).put_list(SPECS, TENSORS)
+    objects = Objects(store, LocalCache(tmp_path / "copies"))
+    before = store.traffic.bytes_read
+    assert objects.is_served(root, SPECS) and objects.is_served(root, SPECS)
+    assert store.traffic.bytes_read - before == file_size(SPECS)
+    store.put_as(objects.list_digest(root, SPECS), b"other bytes")
+    assert not Objects(store, LocalCache(tmp_path / "copies")).is_served(root, SPECS)
+
+
 def test_a_list_whose_name_was_deleted_is_not_served(tmp_path: Path) -> None:
     """Attack: the object is left where it is, and nobody who has no copy finds it."""
     store = open_store(tmp_path / "store")
