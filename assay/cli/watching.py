@@ -158,6 +158,8 @@ def watch(
             now = pulse.line()
             if as_json:
                 document = _news(found, rounds, now, fault)
+                if document is None and fault not in ("", before):
+                    typer.echo(fault, err=True)  # there is no document to say it in yet
                 if document is not None and document[0] != said:
                     said = document[0]
                     print_json(document[1])

@@ -168,6 +168,25 @@ def test_a_look_that_a_node_refuses_is_said_and_ends_no_watching(
     assert said.count("The node answers again.") == 1
 
 
+def test_a_first_look_that_fails_is_said_where_documents_are_asked_for(
+    made: WholeRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bad luck: a program that waits for the first document of a node that is down heard nothing, for ever."""
+    who = made.players["ada"].agent.me
+    refusals = 2 * [RejectedError("The node knows no such contract yet.", code="NotARun")]
+
+    def look(reader: RunReader) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return document_at(reader, made.run, who)
+
+    nothing = lambda: None  # noqa: E731
+    watch(made.run, who, None, Looks(nothing, nothing, nothing), look, lines, as_json=True)
+    said = capsys.readouterr()
+    assert said.err == "The node refuses to say: The node knows no such contract yet.\n"
+    assert json.loads(said.out)["fault"] is None
+
+
 def on_terminal(monkeypatch: pytest.MonkeyPatch, show: Callable[[], None], *, rows: int, kind: str) -> str:
     """What a terminal of so many rows, and 80 columns, is sent."""
     mine, theirs = pty.openpty()
