@@ -64,7 +64,7 @@ def _before_launch(view: RunView) -> Iterator[Wait]:
         yield Wait("NeverOpened", text, "Any actor of it cancels it; `assay run cancel` by anybody frees all of them.")
         return
     seated = books.tenures.seated_at(Round(0))
-    lacks = [*_tickets(view), *_seats(seated), *_escrow(view, max(seated, 1))]
+    lacks = [*_pause(view), *_tickets(view), *_seats(seated), *_escrow(view, max(seated, 1))]
     yield from lacks
     if not lacks:
         by_itself = launch.open_from if seated >= launch.seats else None

@@ -10,6 +10,7 @@ from assay.explorer.money import Account
 from assay.protocol.rounds.decisions import Decision, Verb
 from assay.protocol.types import Address, Round
 from assay.status.account import OwnMoney, status_of
+from assay_ledger.agents.waiting import waits
 from tests.harness.rounds.governed_world import DEMOCRATIC, GovernedWorld
 from tests.harness.rounds.money_scenes import final_round, settle
 from tests.harness.rounds.told_money import ToldMoneyWorld
@@ -64,3 +65,13 @@ def test_work_brings_the_price_at_which_its_round_opened_whatever_is_voted_later
 
     for number in range(len(world.model.commitments.rounds)):
         assert world.told.books.work_pay_of(Round(number), 10**18) == world.call("Escrow", "workPayOf", number, 10**18)
+
+
+def test_before_its_launch_a_paused_run_says_so_and_not_that_its_sponsor_opens_it(world: ToldGovernedWorld) -> None:
+    """`assay run open` is refused under a pause."""
+    world.gather(solvers=world.charter.launch.seats)
+    assert [wait.code for wait in waits(world.view(world.sponsor))] == ["NotOpened"]
+    assert world.guardian_pause() == ""
+    (wait,) = waits(world.view(world.sponsor))
+    assert (wait.code, wait.until) == ("RoundsPaused", world.governor.paused_until)
+    assert world.launch(world.sponsor) == "Paused"
