@@ -45,6 +45,7 @@ def explain(
     from assay.explorer.explain import explain_code
     from assay_ledger.chain import natspec
 
+    _address_of(name)  # one with a wrong digit is refused, as everywhere
     document = explain_code(name)
     are_contracts_read = bool(natspec.names("error"))
     if document is None and (settings.run is not None or are_contracts_read):

@@ -22,7 +22,7 @@ from assay.explorer.people import actor_document, member_document, money_documen
 from assay.explorer.price_documents import prices_document
 from assay.explorer.reader import RunReader
 from assay.explorer.revenue_documents import gateway_document, revenue_document, vouchers_document, week_document
-from assay.explorer.search import search
+from assay.explorer.search import MISSPELT, is_misspelt, search
 from assay.explorer.story import story_document
 from assay.explorer.vote_documents import governance_document, proposal_document, vote_document
 from assay.explorer.work_documents import (
@@ -169,7 +169,7 @@ def make_api(reader: RunReader, losses: Losses | None) -> APIRouter:
     @router.get("/actors/{address}", summary="An address: roles, stakes, earnings, losses, shares")
     def actor(address: HexAddress) -> dict[str, Any]:
         with reader.reading():
-            who = Address(bytes.fromhex(address[2:]))
+            who = address_in(address)
             return actor_document(reader, who) | stakes_of(reader, who) | member_document(reader, who)
 
     @router.get("/losses", summary="Validation losses of the generations, as far as computed")
@@ -308,6 +308,8 @@ def address_in(text: str) -> Address:
     """An address of a path. Raises HTTPException."""
     if re.fullmatch("0x[0-9a-fA-F]{40}", text) is None:
         raise HTTPException(404, "An address is 0x and 40 hex digits.")
+    if is_misspelt(text):
+        raise HTTPException(404, MISSPELT)
     return Address(bytes.fromhex(text[2:]))
 
 

@@ -13,7 +13,7 @@ from assay.explorer.documents import Document, hexed
 from assay.explorer.games import game_document
 from assay.explorer.people import actor_document, stakes_of
 from assay.explorer.reader import RunReader
-from assay.explorer.search import Hit, events_naming, search
+from assay.explorer.search import MISSPELT, Hit, events_naming, is_misspelt, naming, search
 from assay.explorer.work_documents import work_document
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.terms import GenerationStatus, WorkStatus
@@ -32,6 +32,8 @@ ACCUSATION_TEXTS = {
 }
 
 
+NAMING_READ: Final = 100
+"""So many events are looked through for whether one names an address that has no role."""
 EXPLAINED: Final = 100
 """So many commitments of an address are explained, the newest."""
 
@@ -91,10 +93,16 @@ def explain_stranger(reader: RunReader, name: str) -> Document | None:
     digits = name.strip().lower().removeprefix("0x")
     if len(digits) != 40 or not set(digits) <= set("0123456789abcdef"):
         return None
+    if is_misspelt(name.strip()):
+        said = no("known", MISSPELT, "AddressUnchecked", "Copy the address as its wallet shows it.")
+        return {"name": name, "kind": "unknown", "known": False, "answers": [said]}
     who = Address(bytes.fromhex(digits))
+    return {"name": hexed(who), "kind": "account", "known": True, "answers": [_no_part(who)]}
+
+
+def _no_part(who: Address) -> Document:
     remedy = f"`assay run can-join --address {hexed(who)}` says what it would take."
-    answers = [no("known", "It has no seat, no ticket and no money in this run.", "NoPart", remedy)]
-    return {"name": hexed(who), "kind": "account", "known": True, "answers": answers}
+    return no("known", "It has no seat, no ticket and no money in this run.", "NoPart", remedy)
 
 
 def unknown(name: str) -> Document:
@@ -243,7 +251,11 @@ def explain_game(reader: RunReader, number: int) -> Document:
 def explain_actor(reader: RunReader, who: Address) -> Document:
     """An address: what it is, what it did, and what stands between it and pay."""
     actor = actor_document(reader, who)
-    answers = [yes("known", f"Its role in this run: {actor['role']}." if actor["role"] != "-" else "It took part.")]
+    if actor["role"] != "-":
+        answers = [yes("known", f"Its role in this run: {actor['role']}.")]
+    else:
+        named = naming(reader, events_naming(reader, who.hex())[:NAMING_READ], who.hex())
+        answers = [yes("known", "It took part.") if named else _no_part(who)]
     stakes = stakes_of(reader, who)
     works = [work for document in stakes["tenures"] for work in reader.shelves.works_of_tenure[document["tenure"]]]
     for work in sorted(works, key=lambda work: (work.round, work.seat))[-EXPLAINED:]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
@@ -14,7 +15,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from assay.explorer import words
 from assay.explorer.documents import Document
 from assay.explorer.reader import RunReader
-from assay.explorer.search import events_naming
+from assay.explorer.search import MISSPELT, events_naming, is_misspelt, naming
 from assay.explorer.search import search as find
 from assay.protocol.errors import AssayError
 
@@ -66,7 +67,8 @@ class PageParts:
             numbers = range(len(reader.events)) if wanted is None else events_naming(reader, wanted)
             end = len(numbers) if cursor is None else min(cursor, len(numbers))
             start = max(0, end - ROWS)
-            shown = [reader.events[int(number)] for number in numbers[start:end][::-1]]
+            part = numbers[start:end][::-1]
+            shown = [reader.events[int(n)] for n in part] if wanted is None else naming(reader, part, wanted)
             shown = [row for row in shown if tx is None or row.tx == tx.lower()]
             return self._page(request, "events.html", events=shown, tx=tx, about=about, older=start or None)
 
@@ -74,9 +76,15 @@ class PageParts:
         """The page of what was asked for, or a list of what it may be."""
         with self._reader.reading() as reader:
             hits = find(reader, q)
+        asked = q.strip()
         if len({hit.url for hit in hits}) == 1:
             return RedirectResponse(hits[0].url, 303)
-        return self._page(request, "search.html", 200 if hits else 404, q=q, hits=hits)
+        is_address = re.fullmatch("0x[0-9a-fA-F]{40}", asked) is not None
+        if not hits and is_address and not is_misspelt(asked):
+            # Its page says that it has no part, and how it could have one.
+            return RedirectResponse(f"/actors/{asked.lower()}", 303)
+        wrong = MISSPELT if is_address and is_misspelt(asked) else ""
+        return self._page(request, "search.html", 200 if hits else 404, q=q, hits=hits, wrong=wrong)
 
     # --- errors
 

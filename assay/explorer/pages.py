@@ -24,7 +24,7 @@ from assay.explorer.people import actor_document, actors, member_document, money
 from assay.explorer.price_documents import prices_document
 from assay.explorer.reader import RunReader
 from assay.explorer.revenue_documents import revenue_document, till_document, vouchers_document
-from assay.explorer.search import events_naming
+from assay.explorer.search import events_naming, naming
 from assay.explorer.story import story_document
 from assay.explorer.tables import TABLES
 from assay.explorer.vote_documents import governance_document
@@ -286,6 +286,6 @@ class Pages(PageParts):
                 stakes=stakes_of(reader, who),
                 answers=explain_actor(reader, who)["answers"],
                 member=member_document(reader, who),
-                events=[reader.events[int(number)] for number in mine[-ROWS:][::-1]],
+                events=naming(reader, mine[-ROWS:][::-1], who.hex()),
                 more=len(mine) > ROWS,
             )

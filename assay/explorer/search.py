@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
+
+from eth_utils.address import is_checksum_address
 
 from assay.explorer.audit_documents import accused_text
 from assay.explorer.documents import hexed
 from assay.explorer.names import names_in
-from assay.explorer.reader import RunReader
+from assay.explorer.reader import EventRow, RunReader
 from assay.explorer.work_documents import generations
 from assay_ledger.bindings import attestations, commitments, duties, game
 from assay_ledger.bindings import generations as merges
@@ -21,6 +23,8 @@ MAX_HITS: Final = 50
 MAX_QUERY: Final = 200
 EVENTS_READ: Final = 400
 """The newest and the oldest events of a name that are looked through for what it is."""
+
+MISSPELT: Final = "The capital letters of this address are no checksum of it (EIP-55): a digit is wrong."
 
 _WORDS = re.compile(r"(game|dispute|round|generation|tenure|ticket|epoch)?\s*#?\s*([0-9]{1,9})", re.IGNORECASE)
 _HEX = re.compile(r"(?:0x)?([0-9a-f]{6,128})", re.IGNORECASE)
@@ -53,6 +57,28 @@ def events_naming(reader: RunReader, name: str) -> Sequence[int]:
     if match is None or len(match[1]) not in (40, 64):
         return ()
     return cast(Sequence[int], reader.event_names.starting(match[1].lower()))
+
+
+def naming(reader: RunReader, numbers: Iterable[int], name: str) -> list[EventRow]:
+    """Those of some events that name all of this.
+
+    Attack by chance: an address with a wrong digit near its end, whose page would show another's events.
+    """
+    wanted = name.lower().removeprefix("0x")
+    found = (int(number) for number in numbers)
+    return [reader.events[number] for number in found if wanted in _names(reader, number)]
+
+
+def _names(reader: RunReader, number: int) -> set[str]:
+    event, transaction = reader.events.event(number), reader.events.transaction(number)
+    made = (name for name, _ in _places(event, reader))
+    return {name.hex() for name in (transaction, *names_in(event), *made)}
+
+
+def is_misspelt(address: str) -> bool:
+    """Whether an address has small and capital letters, and they say that a digit of it is wrong."""
+    digits = address.removeprefix("0x")
+    return digits not in (digits.lower(), digits.upper()) and not is_checksum_address("0x" + digits)
 
 
 def _numbered(reader: RunReader, noun: str, number: int) -> list[Hit]:

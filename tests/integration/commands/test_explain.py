@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
+from eth_utils.address import is_checksum_address, to_checksum_address
 from starlette.testclient import TestClient
 
 from assay.bench.imagined_run import ImaginedRun, ToldEvent, imagined_events
@@ -81,6 +82,39 @@ def test_an_account_without_a_part_is_told_how_it_could_have_one(made: WholeRun)
     shown = assay_on(made.run, "explain", NOBODY)
     assert shown.exit_code == 0 and "It holds 0 coins, 0 tokens" in shown.stdout
     assert f"assay run can-join --address {NOBODY}" in shown.stdout
+
+
+def test_the_page_of_an_account_without_a_part_says_what_explain_says(made: WholeRun) -> None:
+    client = TestClient(make_app(RunReader(made.run)))
+    page = client.get(f"/search?q={NOBODY}").text
+    assert "It has no seat, no ticket and no money in this run." in page and "It took part" not in page
+    assert f"assay run can-join --address {NOBODY}" in page
+    assert said(made, NOBODY)[1] in page
+
+
+def test_a_wrong_digit_of_an_address_shows_nobody_elses_events(made: WholeRun) -> None:
+    """Attack by chance: a wrong last digit, of which no checksum tells where all letters are small."""
+    client = TestClient(make_app(RunReader(made.run)))
+    right = "0x" + made.address("ada").hex()
+    wrong = right[:-1] + ("0" if right[-1] != "0" else "1")
+    assert "tenures.TenureBegan" in client.get(f"/actors/{right}").text
+    for path in (f"/actors/{wrong}", f"/events?about={wrong}", f"/search?q={wrong}"):
+        assert "TenureBegan" not in client.get(path).text, path
+    assert said(made, wrong)[0] == "account"
+
+
+def test_an_address_whose_letters_say_that_it_is_wrong_is_nobodys(made: WholeRun) -> None:
+    client = TestClient(make_app(RunReader(made.run)))
+    right = to_checksum_address(made.address("ada"))
+    others = (right[:-1] + digit for digit in "0123456789" if digit != right[-1])
+    wrong = next(each for each in others if not is_checksum_address(each))
+    for path in ("/actors/", "/gateways/", "/search?q=", "/api/v1/actors/", "/api/v1/gateways/"):
+        answer = client.get(path + wrong)
+        assert answer.status_code == 404 and "no checksum" in answer.text, path
+    (answer,) = client.get(f"/api/v1/explain/{wrong}").json()["answers"]
+    assert answer["code"] == "AddressUnchecked"
+    assert getattr(assay_on(made.run, "explain", wrong).exception, "code", "") == "AddressUnchecked"
+    assert client.get(f"/actors/{right}").text == client.get(f"/actors/{right.lower()}").text
 
 
 def test_the_first_page_says_why_a_run_stands_still(made: WholeRun) -> None:
