@@ -74,7 +74,7 @@ def status(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
         document |= {"votes": ask(run.shares.get_votes(account))}
     made = list(proposals_of(run))
     if as_json:
-        print_json(document | {"proposals": [_document(proposal) for proposal in made]})
+        print_json(document | {"proposals": [_document(proposal, now) for proposal in made]})
         return
     shown = {name: SHARES.show(value) for name, value in document.items() if name in _SHARES}
     shown["price"] = f"{document['price'] * 100:g} % of the charter's"
@@ -90,6 +90,10 @@ def status(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
         for proposal in made
     ]
     print_table("", ("proposal", "decision", "state", "for", "against", "abstained", "quorum"), rows)
+    for proposal in made:
+        text, at = _next(proposal, now)
+        if at is not None:
+            typer.echo(f"{_short(proposal.number)}: in {duration(max(at - now, 0))} (chain time {at}). {text}")
 
 
 @app.command("delegate", epilog='Example: assay govern delegate --key owner --json  ->  {"to", "votes", "tx"}')
@@ -308,7 +312,8 @@ def _as_batch(run: Run, multisig: str | None, what: str, made: ProposalMade, cal
     return True
 
 
-def _document(made: ProposalMade) -> dict[str, Any]:
+def _document(made: ProposalMade, now: int) -> dict[str, Any]:
+    text, until = _next(made, now)
     return {
         "proposal": proposal_name(made.number),
         "decision": made.decision.words,
@@ -318,11 +323,19 @@ def _document(made: ProposalMade) -> dict[str, Any]:
         "snapshot": made.snapshot,
         "ends": made.deadline,
         "executable_at": made.eta,
+        "next": text or None,
+        "until": until,
         "for": made.in_favour,
         "against": made.against,
         "abstained": made.abstained,
         "quorum": made.quorum,
     }
+
+
+def _next(made: ProposalMade, now: int) -> tuple[str, int | None]:
+    from assay.sponsor.governing import next_of
+
+    return next_of(made.state, made.number, (made.snapshot, made.deadline, made.eta), now)
 
 
 def _short(number: int) -> str:

@@ -8,6 +8,7 @@ from assay.explorer.documents import Document, hexed, said, wei
 from assay.explorer.reader import RunReader
 from assay.explorer.votes import NOBODY, ShownProposal, ShownVote
 from assay.protocol.rounds.decisions import VOTED, ProposalState, proposal_name
+from assay.sponsor.governing import next_of
 
 MOST_PROPOSALS: Final = 100
 """Of the document of governance, the newest; the list has all."""
@@ -51,8 +52,11 @@ def governance_document(reader: RunReader) -> Document:
 
 
 def proposal_document(reader: RunReader, proposal: ShownProposal) -> Document:
-    """One proposal without its votes. `quorum`: null until it is known."""
+    """One proposal without its votes. `quorum`: null until it is known; `next`: what can be done about it, `until` a
+    time, null where it has ended."""
     made, now = proposal.made, reader.state.head.timestamp
+    state = reader.votes.state(proposal, now)
+    text, until = next_of(state, proposal.number, (made.snapshot, made.deadline, made.eta), now)
     against, in_favour, abstained = made.weights
     return {
         "proposal": proposal_name(proposal.number),
@@ -60,7 +64,9 @@ def proposal_document(reader: RunReader, proposal: ShownProposal) -> Document:
         "verb": made.decision.verb.name.lower(),
         "proposer": hexed(made.proposer),
         "why": said(proposal.why),
-        "state": reader.votes.state(proposal, now).name.lower(),
+        "state": state.name.lower(),
+        "next": text or None,
+        "until": until,
         "proposed_at": proposal.time,
         "snapshot": made.snapshot,
         "deadline": made.deadline,

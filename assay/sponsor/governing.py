@@ -11,6 +11,7 @@ from assay.protocol.economics.governance_bounds import LEAST_PERIOD, rest_of
 from assay.protocol.economics.limits import MIN_WINDOW, PPM
 from assay.protocol.errors import RejectedError, UserError
 from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, decoded, proposal_name
+from assay.protocol.rounds.governor import GRACE
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.run_charter import RunCharter, RunGovernance
 from assay.protocol.types import Address, Round
@@ -67,6 +68,26 @@ class ProposalMade:
     abstained: int
     quorum: int
     """0 until the snapshot is over."""
+
+
+def next_of(state: ProposalState, number: int, times: tuple[int, int, int], now: int) -> tuple[str, int | None]:
+    """What can be done about a proposal, and until when in seconds of chain time; nothing of one that has ended.
+
+    times: its snapshot, deadline, and from when it can be carried out (0: it is not queued).
+    """
+    (snapshot, deadline, eta), name = times, proposal_name(number)[2:14]
+    match state:
+        case ProposalState.PENDING:
+            return f"Its vote begins then; until then its proposer may `assay govern cancel {name}`.", snapshot
+        case ProposalState.ACTIVE:
+            return f"Until then owners vote: `assay govern vote {name} for`, `against` or `abstain`.", deadline
+        case ProposalState.SUCCEEDED:
+            return f"Until then anybody may queue it, or it expires: `assay govern queue {name}`.", deadline + GRACE
+        case ProposalState.QUEUED if now < eta:
+            return f"From then on anybody may carry it out: `assay govern execute {name}`.", eta
+        case ProposalState.QUEUED:
+            return f"Until then anybody may carry it out, or it expires: `assay govern execute {name}`.", eta + GRACE
+    return "", None
 
 
 def check_governed(run: Run) -> None:

@@ -155,6 +155,15 @@ def test_the_text_of_charts_is_never_smaller_than_eleven_pixels(url: str, page: 
     assert len(sizes) > 5 and min(sizes) >= LEAST_PX, sizes
 
 
+def test_a_strangers_word_that_is_longer_than_a_window_widens_no_page(url: str, page: BrowserPage) -> None:
+    """Attack: a proposal's reason, a gateway's name, a token's symbol without a space in it."""
+    page.look(PHONE, False)
+    page.open(url + "/run")
+    for where in ("dl.facts dd", "main p", "h1"):
+        page.run(f"document.querySelector('{where}').textContent = 'x'.repeat(4000)")
+        assert page.run("document.documentElement.scrollWidth") <= PHONE, where
+
+
 def test_a_table_wider_than_a_phone_scrolls_by_keyboard(url: str, page: BrowserPage) -> None:
     page.look(PHONE, False)
     page.open(url + "/findings")

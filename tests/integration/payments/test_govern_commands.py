@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from assay.cli.govern import WORDS, decision_typed
 from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
+from assay.explorer.words import when
 from assay.protocol.errors import AssayError, ExitCode, InvariantError, UsageError
 from assay.protocol.rounds.decisions import Decision, Verb, decoded
 from assay.protocol.types import Address, Wei
@@ -20,6 +21,7 @@ from assay_ledger.chain.client import address_of
 from assay_ledger.contract import Call, selector
 from assay_ledger.event_forms import CODEC
 from assay_ledger.rounds.index import RunIndex
+from tests.harness.commands import assay_on
 from tests.harness.payments.paid_run import PaidRun, paid_run
 from tests.harness.rounds.charters import GOVERNED
 from tests.harness.rounds.samples import ETHER
@@ -81,13 +83,23 @@ def explored(run: PaidRun) -> dict[str, Any]:
     listed = unescape(client.get("/governance").text)
     for shown, told in zip(found["proposals"][::-1], said["proposals"], strict=True):
         assert (shown["proposal"], shown["state"], shown["why"]) == (told["proposal"], told["state"], told["why"])
+        assert (shown["next"], shown["until"]) == (told["next"], told["until"])
         for name in ("for", "against", "abstained"):
             assert int(shown[name]) == told[name], name
         assert shown["quorum"] is None or int(shown["quorum"]) == told["quorum"]
         page = client.get(f"/proposals/{shown['proposal']}")
         assert page.status_code == 200
         assert shown["decision"] in unescape(page.text) and shown["decision"] in listed
+        assert (shown["next"] or "") in unescape(page.text).replace("<code>", "`").replace("</code>", "`")
+        if shown["until"] is not None:
+            assert when(shown["until"]) in listed and shown["until"] >= found["now"]
+            assert f"{shown['proposal'][2:14]}: in " in run_status(run)
     return found
+
+
+def run_status(run: PaidRun) -> str:
+    """What `assay govern status` prints for people."""
+    return str(assay_on(run.run, "govern", "status").stdout)
 
 
 def later(run: PaidRun, seconds: int) -> None:
@@ -132,6 +144,7 @@ def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> No
     assert "The vote begins in 23 h" in early.message or "The vote begins in 1 d" in early.message
     assert [(p["state"], p["quorum"]) for p in explored(run)["proposals"]] == [("pending", None)]
     later(run, DAY + 60)
+    assert f"`assay govern vote {name} for`" in run_status(run)
     for who, how in zip(OWNERS, ("for", "abstain"), strict=True):
         assert run.done(*words(run, who, "vote", name, how, "--yes"))["weight"] == 100 * ETHER
     document = status(run)
@@ -144,12 +157,15 @@ def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> No
     votes = TestClient(make_app(RunReader(run.run))).get("/api/v1/votes").json()["items"]
     assert [(vote["vote"], int(vote["weight"])) for vote in votes] == [("for", 100 * ETHER), ("abstain", 100 * ETHER)]
     later(run, 3 * DAY)
-    assert [p["state"] for p in explored(run)["proposals"]] == ["succeeded"]
+    (carried,) = explored(run)["proposals"]
+    assert (carried["state"], carried["until"]) == ("succeeded", carried["deadline"] + 14 * DAY)
+    assert carried["next"] == f"Until then anybody may queue it, or it expires: `assay govern queue {name}`."
     assert "`assay govern queue`" in run.refused(*words(run, 1, "execute", name, "--yes")).message
     eta = run.done(*words(run, 0, "queue", name))["executable_at"]
-    assert [(p["state"], p["eta"]) for p in explored(run)["proposals"]] == [("queued", eta)]
+    assert [(p["state"], p["eta"], p["until"]) for p in explored(run)["proposals"]] == [("queued", eta, eta)]
     assert run.refused(*words(run, 0, "execute", name, "--yes")).code == "TimelockRuns"
     later(run, eta - run.chain.head().timestamp)
+    assert [p["until"] for p in explored(run)["proposals"]] == [eta + 14 * DAY]
     run.done(*words(run, 0, "execute", name, "--yes"))
     assert status(run)["price"] == 0.75
     shown = explored(run)
