@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from assay.bundle.words import family_text, ref_text
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.reader import RunReader
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay_ledger.index.records import GameRecord
+
+VERDICT: Final = (
+    "loser", "side", "outcome", "family", "node", "element", "term", "expected", "claimed", "tx", "bounty", "burned",
+    "reserved",
+)  # fmt: skip
+"""What is said of a game that is over."""
 
 
 def game_document(reader: RunReader, game: GameRecord) -> Document:

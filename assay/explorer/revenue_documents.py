@@ -167,6 +167,7 @@ def gateway_document(reader: RunReader, gateway: Address) -> Document | None:
     return {
         "gateway": hexed(gateway),
         "name": reader.names.get(gateway),
+        "delisted": gateway in reader.votes.delisted,
         "bond": bond,
         "prices": prices,
         "tokens": [till_document(till) for till in tills],
@@ -188,7 +189,7 @@ def vouchers_document(reader: RunReader) -> Document:
 
 def _balance_document(reader: RunReader, token: Address) -> Document:
     """`holds`: what came in less what went out. `owes`: each payer's balance, and the owners' part. `held`: what the
-    token itself says that the contract has, in a block; None while it is being asked."""
+    token itself says that the contract has, in a block; None while it is being asked, and so is `covered`."""
     books = reader.earnings.gateways
     balance, owes = books.balances[token], books.owes(token)
     asked = _asked_balance(reader, token)
@@ -205,7 +206,7 @@ def _balance_document(reader: RunReader, token: Address) -> Document:
         "held": None if held is None else wei(held),
         "held_at": block,
         # Nobody can be kept from sending it tokens past its deposits, which are nobody's: more is no fault, less is.
-        "covered": balance.holds == owes and (held is None or held >= owes),
+        "covered": False if balance.holds != owes else None if held is None else held >= owes,
     }
 
 

@@ -33,7 +33,8 @@ def story_document(reader: RunReader) -> Document:
             {
                 "who": hexed(who),
                 "did": did(games),
-                "games": [g.game_id for g in games[-NAMED:]],
+                "games": [g.game_id for g in proving(games)[-NAMED:]],
+                "more": len(games) - len(proving(games)[-NAMED:]),
                 "became": became(reader, who),
             }
             for who, games in named
@@ -41,6 +42,11 @@ def story_document(reader: RunReader) -> Document:
         "more": len(lost) - len(named),
         "quiet": quiet(reader),
     }
+
+
+def proving(games: list[GameRecord]) -> list[GameRecord]:
+    """Of the games that somebody lost those in which it was refuted itself; all where it was in none."""
+    return [game for game in games if game.convicted] or games
 
 
 def did(games: list[GameRecord]) -> str:
@@ -64,9 +70,10 @@ def became(reader: RunReader, who: Address) -> str:
     tickets = reader.state.books.registry.tickets
     held = [tenures.existing(number) for number in reader.shelves.tenures_of[who]]
     mine = [tickets[number] for number in reader.shelves.tickets_of[who] if number in tickets]
-    parts = [f"lost {reader.run.currency.about(reader.money.of(who).lost)} tokens"]
+    tickets_lost = sum(bool(t.convicted_at) for t in mine)
+    parts = [f"lost {reader.run.currency.about(reader.money.of(who).lost).replace(',', ' ')} tokens"]
     parts += ["its seat"] if any(t.convicted_at for t in held) else []
-    parts += ["a ticket"] if any(t.convicted_at for t in mine) else []
+    parts += [f"{tickets_lost} tickets" if tickets_lost > 1 else "a ticket"] if tickets_lost else []
     return " and ".join(parts)
 
 

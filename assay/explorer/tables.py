@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from assay.explorer.audit_documents import accusation_document, epoch_document, finding_document, ticket_document
 from assay.explorer.documents import Document
-from assay.explorer.games import game_document
+from assay.explorer.games import VERDICT, game_document
 from assay.explorer.people import actor_document
 from assay.explorer.reader import RunReader
 from assay.explorer.revenue_documents import account_document, till_document
@@ -51,6 +51,30 @@ class ListedTable:
         return range(min(start, size), size if end is None else min(end, size))
 
 
+def _counts(row: Callable[[RunReader, int], Document], *lists: str) -> Callable[[RunReader, int], Document]:
+    """Documents with lists of documents counted: of an empty one nothing tells what it is a list of."""
+
+    def counted(reader: RunReader, place: int) -> Document:
+        document = row(reader, place)
+        return document | {name: len(document[name]) for name in lists}
+
+    return counted
+
+
+def _game(reader: RunReader, place: int) -> Document:
+    return game_document(reader, reader.shelves.games[place])
+
+
+def _judged(reader: RunReader, place: int) -> Document:
+    """A game whose columns are those of one that is over, also before it is."""
+    document = _game(reader, place)
+    return document | {"verdict": document["verdict"] or dict.fromkeys(VERDICT)}
+
+
+def _ticket(reader: RunReader, place: int) -> Document:
+    return ticket_document(reader, TicketId(place + 1))
+
+
 def _tenures(reader: RunReader) -> int:
     return len(reader.state.books.tenures.tenures)
 
@@ -63,18 +87,22 @@ TABLES: Final[dict[str, ListedTable]] = {
         lambda r, k: round_document(r, Round(k), is_whole=False),
     ),
     "commitments": ListedTable(lambda r: len(r.shelves.works), lambda r, k: commitment_document(r, r.shelves.works[k])),
-    "generations": ListedTable(lambda r: len(generations(r)), generation_document),
+    "generations": ListedTable(
+        lambda r: len(generations(r)), generation_document, counted=_counts(generation_document, "openings")
+    ),
     # Tenures and tickets are numbered from 1.
     "tenures": ListedTable(_tenures, lambda r, k: tenure_document(r, k + 1)),
-    "tickets": ListedTable(
-        lambda r: len(r.state.books.registry.anchors), lambda r, k: ticket_document(r, TicketId(k + 1))
+    "tickets": ListedTable(lambda r: len(r.state.books.registry.anchors), _ticket, counted=_counts(_ticket, "calls")),
+    "epochs": ListedTable(
+        lambda r: len(r.view.epochs),
+        epoch_document,
+        counted=_counts(epoch_document, "called", "findings", "accusations", "fined"),
     ),
-    "epochs": ListedTable(lambda r: len(r.view.epochs), epoch_document),
     "findings": ListedTable(lambda r: len(r.shelves.findings), lambda r, k: finding_document(r, r.shelves.findings[k])),
     "accusations": ListedTable(
         lambda r: len(r.shelves.accusations), lambda r, k: accusation_document(r, r.shelves.accusations[k])
     ),
-    "games": ListedTable(lambda r: len(r.shelves.games), lambda r, k: game_document(r, r.shelves.games[k])),
+    "games": ListedTable(lambda r: len(r.shelves.games), _game, counted=_judged),
     "gateways": ListedTable(
         lambda r: len(r.earnings.gateways.tills), lambda r, k: till_document(r.earnings.gateways.tills[k])
     ),

@@ -89,6 +89,7 @@ def round_document(reader: RunReader, round_: Round, *, is_whole: bool = True) -
     made = view.round_of(round_)
     counted, is_closed = _counted(reader, round_)
     made_in, given = sorted(reader.shelves.works_of_round[round_], key=_seat), (counted, is_closed)
+    merged = generation_document(reader, round_ + 1)
     return {
         "round": int(round_),
         "phase": phase(reader, round_, is_closed),
@@ -107,7 +108,7 @@ def round_document(reader: RunReader, round_: Round, *, is_whole: bool = True) -
         if is_whole
         else sum(len(view.group(round_, group).words) for group in view.groups()),
         "counted": {"seats": sorted(map(int, counted)), "is_closed": is_closed},
-        "generation": generation_document(reader, round_ + 1),
+        "generation": merged if is_whole else merged | {"openings": len(merged["openings"])},
         "epoch": epoch_of(view, round_),
         "reserved": wei(money.reserves[round_].total if round_ in money.reserves else 0),
         "settled": sum(work.status is not WorkStatus.OPEN for work in made_in),

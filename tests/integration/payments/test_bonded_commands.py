@@ -87,6 +87,7 @@ def test_an_explorer_shows_the_bonds_of_the_contract_that_it_is_told_of(paid: Pa
     # It is a gateway by its bond alone: nobody has deposited for it.
     assert client.get(f"/api/v1/gateways/{me}").json()["bond"] == mine
     assert "covered</span>, pledged until" in client.get(f"/gateways/{me}").text
+    assert f'answers with 100 in token <code title="{found["token"]}"' in client.get("/gateways").text
     blind = explored(paid, None)
     assert blind.get("/api/v1/bonds").status_code == blind.get(f"/gateways/{me}").status_code == 404
     assert "Bonds" not in blind.get("/gateways").text

@@ -142,6 +142,9 @@ def test_what_is_shown_is_what_the_contracts_say_through_every_week(explored: Ex
     assert [tills["0x" + at.hex()]["payers"] for at in (gateway, other)] == [PAYERS, PAYERS]
     assert tills["0x" + gateway.hex()]["asked"] == str(40 * ETHER)
     assert tills["0x" + gateway.hex()]["asked_until"] == asked["not_before"]
+    for who, said in ((0, False), (2, True)):
+        page = explored.client.get(f"/actors/0x{address_of(paid.keys[who]).hex()}").text
+        assert ("assay gateway withdraw" in page) == said, "who asked is told how to take it"
     for name, rows in (("gateways", 2), ("deposits", 2 * PAYERS)):
         table = explored.client.get(f"/api/v1/csv/{name}.csv").text
         assert len(list(csv.DictReader(io.StringIO(table)))) == rows == len(explored.shown(f"/{name}")["items"])
@@ -227,3 +230,25 @@ def test_a_token_that_has_less_than_is_owed_is_said_to(explored: ExploredRun) ->
     (balance,) = explored.shown("/vouchers")["tokens"]
     assert (balance["held"], balance["covered"]) == (str(5 * ETHER - 1), False)
     assert "it owes more than there is" in explored.client.get("/gateways").text
+    # Before the token has answered nobody is told that all is there.
+    explored.reader.node.find = lambda *_: None  # type: ignore[method-assign]
+    (balance,) = explored.shown("/vouchers")["tokens"]
+    assert (balance["held"], balance["covered"]) == (None, None)
+    assert "yes, to the last unit" not in explored.client.get("/gateways").text
+
+
+def test_a_gateway_that_owners_delisted_is_said_to_take_no_deposits(explored: ExploredRun) -> None:
+    paid, gateway = explored.paid, address_of(explored.paid.gateway)
+    paid.done(*paid.words(0, "deploy"))
+    paid.done(*paid.words(0, "deposit", "5", *paid.at(), "--yes"))
+    page = f"/gateways/0x{gateway.hex()}"
+    assert "takes no deposits" not in explored.client.get(page).text
+    explored.reader.votes.delisted[gateway] = None
+    assert explored.shown(page)["delisted"] is True and "takes no deposits" in explored.client.get(page).text
+
+
+def test_where_there_is_no_share_the_page_of_revenue_says_so(explored: ExploredRun) -> None:
+    page = explored.client.get("/revenue").text
+    assert "There are no shares yet" in page and "one of 0.00" not in page
+    explored.mint(address_of(explored.paid.keys[0]), ETHER)
+    assert "A share is one of 1.00" in explored.client.get("/revenue").text
