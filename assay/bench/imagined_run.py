@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final, cast
 
 from assay.amounts import TEST_MONEY
-from assay.protocol.digests import keccak, program_digest
+from assay.protocol.digests import ZERO, keccak, program_digest
 from assay.protocol.economics.chain_profiles import CHAINS
 from assay.protocol.errors import UnavailableError
 from assay.protocol.game.state import Outcome
@@ -25,7 +25,7 @@ from assay.protocol.rounds.terms import SeatWork, WorkStatus
 from assay.protocol.rounds.ticket_types import TicketId, next_link, ticket_lock
 from assay.protocol.run.claims import ClaimKind, ClaimRef
 from assay.protocol.run.program_ref import ProgramRef
-from assay.protocol.run.run_charter import RunModules
+from assay.protocol.run.run_charter import NO_PROGRAM, RunModules
 from assay.protocol.types import Address, Digest, Round, Seat, Wei
 from assay.sponsor.charters import Genesis, Pace, make_run_charter
 from assay_ledger.bindings import (
@@ -63,14 +63,14 @@ EVERY: Final = 10
 
 
 class ImaginedRun(Run):
-    """A run whose terms are known and whose node never answers."""
+    """A run whose terms are known and whose node never answers. group_size: above 64 seats, of seats in a group."""
 
-    def __init__(self, seats: int = SEATS) -> None:
+    def __init__(self, seats: int = SEATS, group_size: int = 0) -> None:
         # Nothing is read of a chain, so the constructor of a run that lies on one is not called.
         self.chain = cast(Chain, _NoNode())
         self.address, self.first_block = _address("charter"), 0
         self.charter = make_run_charter(
-            _genesis(),
+            _genesis(group_size),
             name="imagined",
             sponsor=_address("sponsor"),
             token=_address("token"),
@@ -278,7 +278,7 @@ def _secrets(name: str) -> list[Digest]:
     return chain[::-1]
 
 
-def _genesis() -> Genesis:
+def _genesis(group_size: int) -> Genesis:
     def program(label: str) -> ProgramRef:
         tree = _digest(label)
         return ProgramRef(program_digest(label.encode(), tree), tree, label.encode())
@@ -295,6 +295,9 @@ def _genesis() -> Genesis:
         data=_digest("data"),
         data_length=1 << 20,
         learning_rate=0x3A83126F,
+        group_size=group_size,
+        partial_sum=program("partial sum") if group_size else NO_PROGRAM,
+        zero_partial=_digest("no sum") if group_size else ZERO,
     )
 
 

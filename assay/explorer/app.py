@@ -46,7 +46,7 @@ def make_app(reader: RunReader) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
     )
     templates = Jinja2Templates(HERE / "templates")
-    for function in (words.short, words.number, words.counted, words.when, words.span):
+    for function in (words.short, words.number, words.ranges, words.counted, words.when, words.span):
         templates.env.filters[function.__name__] = function
     amounts = words.AmountWords(reader.run.currency_of, reader.run.charter.token)
     templates.env.filters |= {"meaning": event_meaning, **amounts.filters()}

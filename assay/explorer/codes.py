@@ -29,6 +29,10 @@ STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
         "Too few of the positions that spoke hold its update: the merge is made without it. It is paid if it stands.",
         "Publish the update before you commit, and keep the store reachable until the mask's beacon and the hold time.",
     ),
+    "GroupLeftOut": (
+        "Above 64 seats: the tickets of its group opened no root of its sum in time that enough of them agree on.",
+        "Nothing: the solver did its part, and the work is paid if it stands.",
+    ),
     "BaseCut": (
         "The generation that the work started from was cut: the work is void, unpaid, never slashed.",
         "Nothing: the next round starts from the newest generation that is not cut.",

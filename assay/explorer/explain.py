@@ -11,6 +11,7 @@ from assay.explorer.audit_documents import accusation_document, finding_document
 from assay.explorer.codes import find_code
 from assay.explorer.documents import Document, hexed
 from assay.explorer.games import game_document
+from assay.explorer.merged_seats import held_seats
 from assay.explorer.people import actor_document, stakes_of
 from assay.explorer.reader import RunReader
 from assay.explorer.search import MISSPELT, Hit, events_naming, is_misspelt, naming, search
@@ -150,9 +151,14 @@ def _counted(reader: RunReader, work: WorkRecord, document: Document) -> Documen
     if work.late:
         return standing("counted", "It came after the mask had closed.", "CommittedLate")
     if document["counted"] is None:
-        return not_yet("counted", "The positions are still saying what they hold.", view.merge_until(work.round))
+        text = "The positions are still saying what they hold"
+        text += "." if view.rules.by_seats else ", or merge the sums of groups."
+        return not_yet("counted", text, view.merge_until(work.round))
     if document["counted"]:
         return yes("counted", f"It is part of the merge of generation {work.round + 1}.")
+    if work.seat in held_seats(reader, work.round)[0]:
+        text = f"It is not part of the merge of generation {work.round + 1}: the sum of its group was left out."
+        return standing("counted", text, "GroupLeftOut")
     return standing("counted", f"It is not part of the merge of generation {work.round + 1}.", "NotCounted")
 
 

@@ -88,7 +88,7 @@ TABLES: Final[dict[str, ListedTable]] = {
     ),
     "commitments": ListedTable(lambda r: len(r.shelves.works), lambda r, k: commitment_document(r, r.shelves.works[k])),
     "generations": ListedTable(
-        lambda r: len(generations(r)), generation_document, counted=_counts(generation_document, "openings")
+        lambda r: len(generations(r)), generation_document, counted=_counts(generation_document, "openings", "sums")
     ),
     # Tenures and tickets are numbered from 1.
     "tenures": ListedTable(_tenures, lambda r, k: tenure_document(r, k + 1)),

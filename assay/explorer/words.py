@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Final
 
 from assay.amounts import SHARES, SMALLEST, Currency
@@ -101,6 +102,15 @@ def short(value: str) -> str:
 def number(value: int) -> str:
     """A whole number with its thousands apart."""
     return f"{value:,}".replace(",", " ")
+
+
+def ranges(values: Sequence[int]) -> str:
+    """Whole numbers in order, three and more that follow each other as one: of 300 seats nobody reads each."""
+    parts = list[str]()
+    for _, run in groupby(enumerate(values), lambda pair: pair[1] - pair[0]):
+        found = [value for _, value in run]
+        parts += [f"{found[0]} to {found[-1]}"] if len(found) > 2 else map(str, found)
+    return ", ".join(parts)
 
 
 def counted(value: int | None) -> str:

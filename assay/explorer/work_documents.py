@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from assay.explorer.documents import Document, hexed, plain, wei
+from assay.explorer.merged_seats import SeatsCounted, held_seats, merged_seats, sums_document
 from assay.explorer.reader import RunReader
-from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.terms import NEVER, GenerationStatus, WorkStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
 from assay_ledger.agents.money_keeper import epoch_of
+from assay_ledger.rounds import nodes
 from assay_ledger.rounds.records import OpeningRecord, RunState, WorkRecord
 
 
@@ -87,7 +88,7 @@ def round_document(reader: RunReader, round_: Round, *, is_whole: bool = True) -
     """One round with everything that was done in it; unless whole, commitments and who holds what are counted."""
     view, money = reader.view, reader.state.money
     made = view.round_of(round_)
-    counted, is_closed = _counted(reader, round_)
+    counted, is_closed = merged_seats(reader, round_)
     made_in, given = sorted(reader.shelves.works_of_round[round_], key=_seat), (counted, is_closed)
     merged = generation_document(reader, round_ + 1)
     return {
@@ -97,6 +98,7 @@ def round_document(reader: RunReader, round_: Round, *, is_whole: bool = True) -
         "mask_at": made.mask_at,
         "commit_until": view.commit_until(round_),
         "merge_until": view.merge_until(round_),
+        "sums_until": None if view.rules.by_seats else nodes.groups_until(view, round_),
         "base": {"generation": made.parent, "root": hexed(made.base), "status": view.status(made.parent).name.lower()},
         "seated": made.seated,
         "commitments": [work_document(reader, work, given) for work in made_in] if is_whole else len(made_in),
@@ -108,7 +110,7 @@ def round_document(reader: RunReader, round_: Round, *, is_whole: bool = True) -
         if is_whole
         else sum(len(view.group(round_, group).words) for group in view.groups()),
         "counted": {"seats": sorted(map(int, counted)), "is_closed": is_closed},
-        "generation": merged if is_whole else merged | {"openings": len(merged["openings"])},
+        "generation": merged if is_whole else merged | {name: len(merged[name]) for name in ("openings", "sums")},
         "epoch": epoch_of(view, round_),
         "reserved": wei(money.reserves[round_].total if round_ in money.reserves else 0),
         "settled": sum(work.status is not WorkStatus.OPEN for work in made_in),
@@ -118,7 +120,7 @@ def round_document(reader: RunReader, round_: Round, *, is_whole: bool = True) -
 
 def round_line(reader: RunReader, round_: Round, most: int) -> Document:
     """A round as a line of a table, with `most` of its commitments."""
-    counted, is_closed = _counted(reader, round_)
+    counted, is_closed = merged_seats(reader, round_)
     works = sorted(reader.shelves.works_of_round[round_], key=_seat)
     return {
         "round": int(round_),
@@ -140,28 +142,6 @@ def _seat(work: WorkRecord) -> Seat:
     return work.seat
 
 
-SeatsCounted = tuple[set[int], bool]
-"""Seats whose update counts, and whether that can change no more."""
-
-
-def _counted(reader: RunReader, round_: Round) -> SeatsCounted:
-    view, found, is_closed = reader.view, set[int](), True
-    for group in view.groups():
-        known = reader.known.counted.get((round_, group))
-        if known is not None:
-            found |= {int(seat) for seat in known}
-            continue
-        try:
-            seats, closed = view.counted(round_, group)
-            if closed:
-                reader.known.counted[round_, group] = seats
-        except RejectedError:  # the beacon that draws a group's positions is not known yet
-            seats, closed = frozenset(), False
-        found |= {int(seat) for seat in seats}
-        is_closed = is_closed and closed
-    return found, is_closed
-
-
 def phase(reader: RunReader, round_: Round, is_closed: bool) -> str:
     """What a round is at, in a few words."""
     view, status = reader.view, reader.view.status(round_ + 1)
@@ -174,7 +154,8 @@ def phase(reader: RunReader, round_: Round, is_closed: bool) -> str:
     if not view.is_mask_closed(round_):
         return "training"
     if not is_closed:
-        return "who holds what"
+        # Above 64 seats what is held is summed by groups, and the sums are merged.
+        return "sums of groups" if held_seats(reader, round_)[1] else "who holds what"
     return "merging" if view.now <= view.merge_until(round_) else "without a majority"
 
 
@@ -182,7 +163,7 @@ def work_document(reader: RunReader, work: WorkRecord, counted: SeatsCounted | N
     """A commitment, and what became of it; `counted` is what its round counts, where that is known already."""
     state, view = reader.state, reader.view
     tenure = state.books.tenures.existing(work.tenure)
-    seats, is_closed = counted or _counted(reader, work.round)
+    seats, is_closed = counted or merged_seats(reader, work.round)
     audits = reader.shelves.findings_of_work[work.round, work.seat]
     against = [name for name in reader.shelves.accusations_against[work.digest] if state.accusations[name].is_work]
     games = [
@@ -204,7 +185,7 @@ def work_document(reader: RunReader, work: WorkRecord, counted: SeatsCounted | N
         "base": view.round_of(work.round).parent,
         "at": work.at,
         "tx": hexed(work.tx_hash),
-        "counted": int(work.seat) in seats if is_closed or int(work.seat) in seats else None,
+        "counted": int(work.seat) in seats if is_closed else None,
         "convicted": any(state.games[g].convicted for g in games),
         "disputed": any(not state.games[g].is_over for g in games),
         "status": work.status.name,
@@ -235,6 +216,7 @@ def generation_document(reader: RunReader, generation: int) -> Document:
         "sealed": sum(seal is not None for seal in votes.seals.values()),
         "abstained": sorted(position for position, seal in votes.seals.items() if seal is None),
         "openings": [] if genesis else [opening_document(reader, o) for o in reader.shelves.openings[generation]],
+        "sums": sums_document(reader, generation),
         "merged_at": state.merged.get(generation),
         "final_at": state.final_at.get(generation),
         "games": [] if genesis else merge_games(reader, generation),
@@ -259,6 +241,7 @@ def opening_document(reader: RunReader, record: OpeningRecord) -> Document:
     return {
         "party": hexed(record.party),
         "seat": record.position if reader.run.charter.by_seats else None,
+        "ticket": None if reader.run.charter.by_seats else record.position,
         "who": hexed(opener_of(reader, record)),
         "root": hexed(record.root),
         "leads": record.root == root,
