@@ -299,15 +299,27 @@ def print_json(document: Any, file: TextIO | None = None) -> None:
     typer.echo(json.dumps(document, default=_jsonable, ensure_ascii=not is_utf8), file=file)
 
 
+LEAST_WIDTH = 10
+"""Characters that a column of words is left beside those of figures."""
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table on stdout."""
-    table = Table(title=title or None, title_justify="left")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    console, table = Console(highlight=False), Table(title=title or None, title_justify="left")
+    widths = [max((len(str(row[k])) for row in rows), default=0) for k in range(len(columns))]
+    # A figure or an address that is broken in two is misread, so these are not, where there is room for all of them.
+    is_whole = [
+        len(column) <= width and not any(" " in str(row[k]) for row in rows)
+        for k, (column, width) in enumerate(zip(columns, widths, strict=True))
+    ]
+    wanted = sum(width if whole else min(width, LEAST_WIDTH) for width, whole in zip(widths, is_whole, strict=True))
+    has_room = wanted + 3 * len(columns) + 1 <= console.width
+    for column, whole in zip(columns, is_whole, strict=True):
+        table.add_column(column, overflow="fold", no_wrap=whole and has_room)
     for row in rows:
         # Cells are strangers' words: never markup.
         table.add_row(*(Text(str(cell)) for cell in row))
-    Console(highlight=False).print(table)
+    console.print(table)
 
 
 def print_fields(fields: Mapping[str, object]) -> None:

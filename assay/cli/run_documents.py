@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any
 
+import typer
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import Currency
@@ -13,9 +14,11 @@ from assay.cli.common import print_fields, print_table
 from assay.protocol.economics.run_bounds import audit_terms
 from assay.protocol.rounds.duty_types import Epoch
 from assay.protocol.rounds.terms import NEVER
+from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Round
 from assay_ledger.deployment.code import code_of
 from assay_ledger.deployment.places import beacon_name
+from assay_ledger.rounds import nodes
 from assay_ledger.rounds.run import Run
 from assay_ledger.rounds.view import RunView
 
@@ -25,6 +28,9 @@ MONEY = (
 )
 """Fields that are amounts of tokens."""
 
+
+SHOWN = 100
+"""Lines of a table that people read; --json has all of them."""
 
 HEADINGS = {"from_generation": "base", "generation": "makes", "committed": "works", "convicted": "guilty"}
 """Of columns whose own names are too long for a terminal."""
@@ -110,13 +116,16 @@ def describe_code(run: Run, allowed: Collection[Digest] = ()) -> dict[str, Any]:
 def progress(view: RunView) -> dict[str, Any]:
     """How far a run has come: its phase, rounds, seats, tickets, epochs and money."""
     books, money = view.books, view.state.money
+    # Once for all tickets: of a run of 300 seats there are millions of answers and findings.
+    opened = Counter(ticket for (_, ticket), answer in books.duties.answers.items() if answer.in_time)
+    found = Counter(made.ticket for made in view.state.attestations.values())
     return {
         "phase": money.phase.name.lower(),
         "now": view.now,
         "opened": len(books.commitments.rounds),
         "rounds_opened": [round_entry(view, Round(r)) for r in range(len(books.commitments.rounds))],
         "tenures": [tenure_entry(view, number) for number in sorted(books.tenures.tenures)],
-        "tickets": [ticket_entry(view, number) for number in sorted(books.registry.tickets)],
+        "tickets": [ticket_entry(view, n, opened[n], found[n]) for n in sorted(books.registry.tickets)],
         "epochs": [epoch_entry(view, number, epoch) for number, epoch in enumerate(view.epochs)],
         "games": len(view.games),
         "accusations": Counter(made.status.name.lower() for made in books.duties.attestations.accusations.values()),
@@ -130,7 +139,6 @@ def round_entry(view: RunView, round_: Round) -> dict[str, Any]:
     """A round, and the generation that it made."""
     state, generation = view.round_of(round_), round_ + 1
     works = view.works(round_)
-    counted, is_closed = view.counted(round_) if view.rules.by_seats else (frozenset(), False)
     root = view.votes(generation).root
     return {
         "round": round_,
@@ -139,11 +147,19 @@ def round_entry(view: RunView, round_: Round) -> dict[str, Any]:
         "seated": state.seated,
         "committed": len(works),
         "units": sum(made.work.units for made in works),
-        "counted": len(counted) if is_closed and root is not None else None,
+        "counted": None if root is None else _merged(view, round_),
         "generation": generation,
         "status": view.status(generation).name.lower(),
         "root": None if root is None else "0x" + root.hex(),
     }
+
+
+def _merged(view: RunView, round_: Round) -> int | None:
+    """Updates that a generation with a majority is made of; None while that can change."""
+    if view.rules.by_seats:
+        counted, is_closed = view.counted(round_)
+        return len(counted) if is_closed else None
+    return sum(nodes.weights(view, round_)) if view.now > nodes.groups_until(view, round_) else None
 
 
 def tenure_entry(view: RunView, number: int) -> dict[str, Any]:
@@ -160,17 +176,16 @@ def tenure_entry(view: RunView, number: int) -> dict[str, Any]:
     }
 
 
-def ticket_entry(view: RunView, number: int) -> dict[str, Any]:
-    """One stake of an auditor, and what it answered."""
-    held = view.books.registry.tickets[number]  # type: ignore[index]
-    answers = [a for (_, ticket), a in view.books.duties.answers.items() if ticket == number]
+def ticket_entry(view: RunView, number: TicketId, opened: int, found: int) -> dict[str, Any]:
+    """One stake of an auditor, in how many calls it opened, and how much it found."""
+    held = view.books.registry.tickets[number]
     return {
         "ticket": number,
         "owner": to_checksum_address(held.owner),
         "counts_from": held.from_,
         "until": held.until or None,
-        "calls_opened": sum(a.in_time for a in answers),
-        "findings": sum(made.ticket == number for made in view.state.attestations.values()),
+        "calls_opened": opened,
+        "findings": found,
         "convicted": bool(held.convicted_at),
     }
 
@@ -216,8 +231,10 @@ def show_progress(document: dict[str, Any], money: Currency) -> None:
             print_table(
                 title,
                 [HEADINGS.get(c, c.replace("_", " ")) for c in columns],
-                [[_cell(row[c]) for c in columns] for row in rows],
+                [[_cell(row[c]) for c in columns] for row in rows[-SHOWN:]],
             )
+        if len(rows) > SHOWN:
+            typer.echo(f"The newest {SHOWN} of {len(rows):,}: --json has all, the explorer shows each.")
     if document["accusations"]:
         print_fields({"accusations": _counted(document["accusations"].items())})
     for lock, amount in document["pots"].items():

@@ -1,0 +1,96 @@
+"""`assay run show` of a run that is long or large: figures in one piece, the newest lines, counted in one pass."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from assay.amounts import TEST_MONEY
+from assay.bench.imagined_run import ImaginedRun, imagined_events
+from assay.cli import run_documents
+from assay.cli.common import print_table
+from assay.cli.run_documents import progress, show_progress
+from assay.explorer.reader import RunReader
+from assay.protocol.types import Round
+from assay_ledger.bindings.duties import EpochClosed
+from assay_ledger.chain.client import Head
+from assay_ledger.rounds.view import RunView
+from tests.harness.rounds.imagined_groups import GROUP, SEATS, grouped_events, grouped_run
+
+ROUNDS = 12
+
+
+@pytest.fixture(scope="module")
+def view() -> RunView:
+    reader = RunReader(ImaginedRun(4))
+    for told in islice(imagined_events(reader.run, 10_000), 10_000):
+        reader.take(reader.known, [told], Head(told[1].block, told[2]))
+        event = told[1].event
+        if isinstance(event, EpochClosed) and event.epoch == ROUNDS:
+            break
+    return reader.view
+
+
+def shown(document: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> str:
+    show_progress(document, TEST_MONEY)
+    return capsys.readouterr().out
+
+
+def test_no_time_and_no_address_is_broken_on_a_terminal_of_eighty_columns(
+    view: RunView, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    document = progress(view)
+    text = shown(document, capsys)
+    assert max(map(len, text.splitlines())) <= 80
+    for entry in document["rounds_opened"]:
+        assert str(entry["began"]) in text
+    for entry in document["tickets"]:
+        assert str(entry["counts_from"]) in text and entry["owner"][:10] in text
+
+
+def test_where_there_is_no_room_for_them_figures_are_broken_and_not_cut(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table("", ("a", "b", "c"), [("1" * 20, "2" * 20, "3" * 20)])
+    text = capsys.readouterr().out
+    assert [text.count(digit) for digit in "123"] == [20, 20, 20]
+
+
+def test_of_a_long_run_the_newest_lines_are_shown_and_the_others_counted(
+    view: RunView, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_documents, "SHOWN", 5)
+    document = progress(view)
+    text = shown(document, capsys)
+    assert len(document["rounds_opened"]) == ROUNDS and f"The newest 5 of {ROUNDS}: --json has all" in text
+    began = [str(entry["began"]) in text for entry in document["rounds_opened"]]
+    assert began == [k >= ROUNDS - 5 for k in range(ROUNDS)]
+
+
+def test_what_tickets_answered_is_counted_in_one_pass(view: RunView, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: none; of 300 tickets and thousands of epochs each pass takes seconds."""
+    passes = 0
+
+    class Counting(dict[Any, Any]):
+        def items(self) -> Any:
+            nonlocal passes
+            passes += 1
+            return super().items()
+
+    duties = view.books.duties
+    monkeypatch.setattr(duties, "answers", Counting(duties.answers))
+    tickets = progress(view)["tickets"]
+    assert passes == 1
+    assert [t["calls_opened"] for t in tickets] == [t["findings"] for t in tickets] == [ROUNDS] * 4
+
+
+def test_above_64_seats_it_is_counted_of_how_many_updates_a_generation_is_made() -> None:
+    reader = RunReader(grouped_run())
+    for told in grouped_events(reader.run, 2):  # type: ignore[arg-type]
+        reader.take(reader.known, [told], Head(told[1].block, told[2]))
+    entries = [run_documents.round_entry(reader.view, Round(number)) for number in range(2)]
+    assert [entry["counted"] for entry in entries] == [SEATS, SEATS - GROUP]
