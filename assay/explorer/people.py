@@ -92,6 +92,7 @@ def member_document(reader: RunReader, who: Address) -> Document:
     accused += [name for number in tickets for name in shelves.accused_tickets[number]]
     games = shelves.games_of[who]
     vesting = [(name, state.money.vesting[name]) for name in shelves.grants_of[who] if name in state.money.vesting]
+    deposits = reader.earnings.gateways.accounts_of[who]
     lost = [game for game in games if game.verdict is not None and game.verdict.loser == who]
     return {
         "rounds": len({work.round for work in works}),
@@ -101,11 +102,19 @@ def member_document(reader: RunReader, who: Address) -> Document:
         "found": len(findings),
         "accusations": [accusation_document(reader, name) for name in [*made, *accused][-LATEST:]],
         "games": [game_document(reader, game) for game in games[-LATEST:]],
-        "convictions": [game_document(reader, game) for game in lost],
+        # Attack: whoever loses thousands of games has a page that nobody can read, or make.
+        "convictions": [game_document(reader, game) for game in lost[-LATEST:]],
         "grants": [grant_document(name, grant) for name, grant in vesting[-LATEST:]],
         "claimable": claimable(reader, who),
         "locks": len(reader.money.locks_of(who)),
-        "deposits": [account_document(one) for one in reader.earnings.gateways.accounts_of[who][-LATEST:]],
+        "deposits": [account_document(one) for one in deposits[-LATEST:]],
+        "counts": {
+            "accusations": len(made) + len(accused),
+            "games": len(games),
+            "convictions": len(lost),
+            "grants": len(vesting),
+            "deposits": len(deposits),
+        },
     }
 
 

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 from assay.bench.imagined_run import ImaginedRun, imagined_events
 from assay.explorer.app import make_app
+from assay.explorer.people import LATEST
 from assay.explorer.reader import RunReader
 from assay.explorer.story import became, story_document
 from assay.protocol.digests import ZERO
@@ -88,3 +89,17 @@ def test_who_lost_several_games_and_tickets_is_told_of_each_as_it_was() -> None:
     reader.shelves.games[:] = [refuted(1, liar, honest, liar), refuted(2, honest, liar, liar)]
     (cheat,) = story_document(reader)["cheats"]
     assert (cheat["games"], cheat["more"]) == ([2], 1) and cheat["did"].startswith("said a falsehood about part 1")
+
+
+def test_whoever_lost_more_games_than_a_page_shows_is_told_with_the_newest() -> None:
+    """Attack: thousands of games that are lost by silence, each a line of their loser's page."""
+    reader = reader_until(GameOpened)
+    tickets = reader.state.books.registry.tickets
+    loser, honest = tickets[TicketId(1)].owner, tickets[TicketId(3)].owner
+    for number in range(2, 2 + LATEST + 7):
+        game = refuted(number, loser, honest, loser)
+        reader.state.games[number] = game
+        reader.shelves.games_of.put(loser, game)
+    page = TestClient(make_app(reader)).get(f"/actors/0x{loser.hex()}").text
+    assert page.count("as its challenger: its clock ran out.") == LATEST
+    assert page.count(f"The newest {LATEST} of {LATEST + 7}.") == 2, "of those lost, and of all"
