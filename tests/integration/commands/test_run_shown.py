@@ -75,14 +75,14 @@ def test_what_tickets_answered_is_counted_in_one_pass(view: RunView, monkeypatch
     """Attack: none; of 300 tickets and thousands of epochs each pass takes seconds."""
     passes = 0
 
-    class Counting(dict[Any, Any]):
+    class PassesCounted(dict[Any, Any]):
         def items(self) -> Any:
             nonlocal passes
             passes += 1
             return super().items()
 
     duties = view.books.duties
-    monkeypatch.setattr(duties, "answers", Counting(duties.answers))
+    monkeypatch.setattr(duties, "answers", PassesCounted(duties.answers))
     tickets = progress(view)["tickets"]
     assert passes == 1
     assert [t["calls_opened"] for t in tickets] == [t["findings"] for t in tickets] == [ROUNDS] * 4
