@@ -22,6 +22,7 @@ from assay.cli.common import print_json
 from assay.explorer.documents import Document
 from assay.protocol.errors import RejectedError, UnavailableError
 from assay_ledger.agents.heartbeat import DEAD_AFTER_S, Heartbeat, read_heartbeats
+from assay_ledger.rounds import nodes
 
 if TYPE_CHECKING:
     from assay.explorer.reader import RunReader
@@ -91,14 +92,21 @@ def last_rounds(view: RunView) -> list[Document]:
 
 
 def weight_of(view: RunView, work: WorkRecord) -> str:
-    """Whether an update is part of its round's merge: open, late, counted, or uncounted, as too few others held it."""
+    """Whether an update is part of its round's merge: open, late, counted; uncounted, as too few others held it, or
+    unsummed, as the sum of its group is no part."""
     group, place = view.rules.place(work.seat)
     if place not in view.group(work.round, group).maskable:
         return "late"
     counted, is_closed = view.counted(work.round, group)
     if not is_closed:
         return "open"
-    return "counted" if work.seat in counted else "uncounted"
+    if work.seat not in counted:
+        return "uncounted"
+    if view.rules.by_seats:
+        return "counted"
+    if view.now <= nodes.groups_until(view, work.round):
+        return "open"
+    return "counted" if group in nodes.counted_groups(view, work.round) else "unsummed"
 
 
 UPDATES: Final = {
@@ -106,6 +114,7 @@ UPDATES: Final = {
     "late": "its update came too late to count, and is paid",
     "counted": "its update counts",
     "uncounted": "its update does NOT count: others did not hold it in time",
+    "unsummed": "its update does NOT count: the sum of its group was left out",
 }
 
 

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from assay.cli.watching import weight_of
 from assay.explorer.app import make_app
 from assay.explorer.reader import RunReader
 from assay.explorer.words import ranges
+from assay.protocol.types import Round, Seat
 from assay.sponsor.model_cards import model_card
 from assay_ledger.bindings.grouped_generations import NodeSealed
 from assay_ledger.chain.client import Head
+from assay_ledger.rounds.view import RunView
 from tests.harness.rounds.imagined_groups import GROUP, LEFT_OUT, SEATS, grouped_events, grouped_run
 
 LEFT = range(LEFT_OUT * GROUP, (LEFT_OUT + 1) * GROUP)
@@ -39,6 +42,17 @@ def reader() -> RunReader:
 @pytest.fixture(scope="module")
 def client(reader: RunReader) -> TestClient:
     return TestClient(make_app(reader))
+
+
+def test_watching_says_that_the_sum_of_a_group_was_left_out(reader: RunReader) -> None:
+    def weight(view: RunView, round_: int, seat: int) -> str:
+        return weight_of(view, view.state.works[Round(round_), Seat(seat)])
+
+    for seat in (LEFT[0], LEFT[-1]):
+        assert weight(reader.view, 1, seat) == "unsummed" and weight(reader.view, 0, seat) == "counted"
+    assert weight(reader.view, 1, LEFT[0] - 1) == weight(reader.view, 1, LEFT[-1] + 1) == "counted"
+    while_sums_are_made = reader_of(1, NodeSealed).view
+    assert weight(while_sums_are_made, 0, LEFT[0]) == "open"
 
 
 def told(client: TestClient, path: str) -> Any:
