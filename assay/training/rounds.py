@@ -17,6 +17,7 @@ from assay.engine.runtime.executor import Executor, KernelVariant, cpu_executor
 from assay.engine.runtime.memory_bound import named_memory
 from assay.engine.runtime.second_kernels import second_executor
 from assay.engine.runtime.trace import TorchTrace
+from assay.engine.runtime.triton import backend
 from assay.engine.runtime.values.state_io import check_mapped, from_lists_of_bytes, input_specs, mappings_of, passed_on
 from assay.protocol.errors import ConfigError
 from assay.protocol.program.program import Program
@@ -90,7 +91,9 @@ class TorchCompute:
         """The same run with everything that a game may ask about; `tamper_slot` alters slots of the states after."""
         try:
             executor = self._executor(program, lists)
-        except torch.OutOfMemoryError:  # a game must be played, whoever holds the GPU's memory
+        except Exception as error:  # a game must be played, whoever holds the GPU's memory, and if it is lost
+            if not backend.is_of_the_gpu(error):
+                raise
             executor = cpu_executor(program)
         return TorchTrace(executor, lists, steps, tamper, tamper_slot)
 
@@ -110,13 +113,15 @@ class TorchCompute:
         """
         try:
             return call()
-        except (torch.OutOfMemoryError, ConfigError) as error:
+        except (RuntimeError, ConfigError) as error:
             others = self._executors.keys() - {program.root}
-            if getattr(error, "code", "MemoryExceeded") != "MemoryExceeded" or not others:
+            is_full = getattr(error, "code", None) == "MemoryExceeded" or backend.lacks_memory(error)
+            if not is_full or not others:
                 raise
         for root in others:
             del self._executors[root]
         gc.collect()  # executors are rings
+        backend.give_back()
         return call()
 
 

@@ -8,6 +8,7 @@ Sums are exact integers, so the number of threads and the order of additions do 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -34,13 +35,7 @@ from assay.engine.runtime.triton.whole import WholeRuns
 from assay.engine.runtime.values.dtypes import TORCH, canonical
 from assay.engine.runtime.values.state_io import Lists, check_inputs
 from assay.protocol.errors import ConfigError, InvariantError, UserError
-from assay.protocol.program.nodes import (
-    Const,
-    Dot,
-    Input,
-    Output,
-    reads,
-)
+from assay.protocol.program.nodes import Const, Dot, Input, Output, reads
 from assay.protocol.program.program import Program
 from assay.protocol.program.wellformed import violations
 
@@ -223,13 +218,14 @@ class Executor:
         check_inputs(self.program, inputs)
         check_float_environment()
         self._watch.begin()
-        if (checks := self.kernels.checks) is not None:
-            checks.begin()
-        home = torch.get_default_device()
+        checks, home = self.kernels.checks, torch.get_default_device()
         if hook is None and self.whole is not None:
-            ends = self.whole.run([t for part in inputs for t in part], store=store, home=home)
-            if checks is not None:
-                checks.verify()
+            with backend.named_memory("memory left for what runs of a program take beside its values"):
+                if checks is not None:
+                    checks.begin()
+                ends = self.whole.run([t for part in inputs for t in part], store=store, home=home)
+                if checks is not None:
+                    checks.verify()
             check_float_environment_held()
             return ends
         slots = [own_memory(t) for part in inputs for t in part]
@@ -237,6 +233,8 @@ class Executor:
         if self._beside is not None:
             return self._on_the_cpu(slots, seen, store)
         try:
+            if checks is not None:
+                checks.begin()
             # A reader of a bool takes every byte but 0 for true, and torch takes bytes of 0 and 1 only.
             flat = [(canonical(t) if t.dtype is torch.bool else t).to(self.kernels.device) for t in slots]
             if hook is None and self._plan is not None:
@@ -245,9 +243,11 @@ class Executor:
                 ends = self._instrumented(flat, seen)
             if checks is not None:
                 checks.verify()
-        except torch.OutOfMemoryError:  # a GPU's, of which others may hold what it has
-            if self.whole is None:
+        except Exception as error:
+            # A GPU whose memory others hold, or that is lost: whoever is challenged must go on all the same.
+            if self.whole is None or not backend.is_of_the_gpu(error):
                 raise
+            warnings.warn(f"A run goes on by the CPU ({backend.in_one_line(error)}).", RuntimeWarning, stacklevel=2)
             self._beside = cpu_executor(self.program)
             return self._on_the_cpu(slots, seen, store)
         check_float_environment_held()
@@ -270,7 +270,7 @@ class Executor:
         not: a dispute must be played all the same, and the bits are the same.
         """
         most = None if self.whole is None else backend.memory()
-        if most is None or self.whole.plan.size + footprint.needed(self.program, frozenset())[0] <= most:  # type: ignore[union-attr]
+        if most is None or self.whole.nbytes + footprint.needed(self.program, frozenset())[0] <= most:  # type: ignore[union-attr]
             return None
         return cpu_executor(self.program)
 

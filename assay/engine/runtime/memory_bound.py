@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-import torch
-
 from assay.engine.runtime import footprint
+from assay.engine.runtime.triton import backend
 from assay.protocol.errors import ConfigError
 
 _BESIDE = 512 << 20
@@ -53,7 +52,9 @@ def _named_on_gpus() -> Iterator[None]:
     """Raises MemoryExceeded: the GPU has no memory left."""
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:
+        if not backend.lacks_memory(error):
+            raise
         raise MemoryExceeded(
             f"The GPU has no memory for what a program asked for ({str(error).splitlines()[0]}).",
             remedy="Use a GPU with more memory, end what else runs on it, or run by --device cpu.",

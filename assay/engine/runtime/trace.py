@@ -18,6 +18,7 @@ from torch import Tensor
 from assay.engine.runtime.executor import Executor
 from assay.engine.runtime.native.sha256 import tensor_root
 from assay.engine.runtime.roots import stored_root
+from assay.engine.runtime.triton import backend
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.engine.runtime.values.state_io import (
     check_mapped,
@@ -28,7 +29,7 @@ from assay.engine.runtime.values.state_io import (
     to_lists_of_bytes,
 )
 from assay.mapped_files import mapping_of
-from assay.protocol.errors import ConfigError, InvariantError
+from assay.protocol.errors import InvariantError
 from assay.protocol.program.nodes import Input, Output, reads
 from assay.protocol.program.program import Program
 from assay.protocol.program.trace import SlotTamper, Tamper
@@ -302,13 +303,15 @@ class TorchTrace:
                 see(k, value, step)
             return value
 
-        inputs = from_lists_of_bytes(self._ins, state)
+        inputs, is_seen = from_lists_of_bytes(self._ins, state), see is not None or lies
         try:
-            return step, self._executor.run(inputs, hook if see is not None or lies else None)
-        except ConfigError as error:
-            if error.code != "MemoryExceeded":
+            return step, self._executor.run(inputs, hook if is_seen else None)
+        except Exception as error:
+            is_gpu_s = getattr(error, "code", None) == "MemoryExceeded" or backend.is_of_the_gpu(error)
+            if is_seen or not is_gpu_s:
                 raise
-            # A whole run takes a GPU's memory at once, which others may hold; a game goes on node by node.
+            # A whole run takes a GPU's memory at once, which others may hold; a game goes on node by node, and where
+            # the GPU is lost by the CPU.
             return step, self._executor.run(inputs, hook)
         finally:
             check_mapped(state)

@@ -174,6 +174,19 @@ def test_probes_of_carriers_are_compiled_as_they_are_launched_and_once(monkeypat
     assert [ahead._key(launch) for launch in asked] == [ahead._key(launch) for launch in launched]
 
 
+def test_a_gpu_without_memory_for_a_probe_has_its_carriers_all_the_same(monkeypatch: pytest.MonkeyPatch):
+    """What is refused is refused for good: products would go term by term, a hundred times as long."""
+    found = route(14, 14, next(iter(Carrier)))
+    assert found is not None
+
+    def full(*_: Any, **__: Any) -> None:
+        raise RuntimeError("Triton Error [CUDA]: out of memory")
+
+    monkeypatch.setattr(backend, "launch", full)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        probe.failure.__wrapped__(found, 14, 14)
+
+
 def test_a_program_s_probes_are_asked_for_before_its_kernels(monkeypatch: pytest.MonkeyPatch):
     b = ProgramBuilder([[TensorSpec(DType.F32, (4, 8))] * 2])
     x, y = b.input(0, 0), b.input(0, 1)

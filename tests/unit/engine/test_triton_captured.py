@@ -89,10 +89,13 @@ class _Within(TorchDispatchMode):
 def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ReplayedGraph]]:
     """Whole runs take the interpreter for a GPU, as far as capturing goes."""
 
+    streams = ["own"]
+
     @contextmanager
     def capturing(graph: ReplayedGraph, *, capture_error_mode: str) -> Iterator[None]:
         assert capture_error_mode == "thread_local"
-        launch = backend.launch
+        launch, own = backend.launch, streams[0]
+        streams[0] = "the graph's"
 
         def keep(kernel: Any, grid: tuple[int, ...], *given: Any, **constants: Any) -> None:
             graph.calls.append(partial(launch, kernel, grid, *given, **constants))
@@ -100,6 +103,7 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ReplayedGraph]]:
         with monkeypatch.context() as patch, _Within(graph):
             patch.setattr(backend, "launch", keep)
             yield
+        streams[0] = own  # torch's own leaves it so where a capture does not end
 
     ReplayedGraph.made.clear()
     seen = SimpleNamespace(
@@ -111,6 +115,8 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ReplayedGraph]]:
     monkeypatch.setattr(whole_runs, "backend", seen)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", ReplayedGraph)
     monkeypatch.setattr(torch.cuda, "graph", capturing)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: streams[0])
+    monkeypatch.setattr(torch.cuda, "set_stream", lambda stream: streams.__setitem__(0, stream))
     yield ReplayedGraph.made
 
 
@@ -180,7 +186,7 @@ def test_a_run_that_cannot_be_captured_is_launched_all_the_same(
     def refuses(graph: ReplayedGraph, **given: Any) -> Iterator[None]:
         with capture(graph, **given):
             yield
-        raise RuntimeError("operation failed due to a previous error during capture\nwith a long text")
+            raise RuntimeError("operation failed due to a previous error during capture\nwith a long text")
 
     monkeypatch.setattr(torch.cuda, "graph", refuses)
     with pytest.warns(RuntimeWarning, match=r"kernel by kernel: .* \(RuntimeError: .* during capture\)") as said:
@@ -188,6 +194,7 @@ def test_a_run_that_cannot_be_captured_is_launched_all_the_same(
     assert len(said) == 1
     assert state_root(ends) == state_root(by_stock(program).repeat(state, 4))
     assert [graph.replays for graph in graphs] == [0]
+    assert torch.cuda.current_stream() == "own"
 
 
 def test_no_run_is_captured_while_another_is(graphs: list[ReplayedGraph], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,13 +257,28 @@ def test_a_state_that_is_refused_leaves_the_one_that_is_there() -> None:
 
 def test_a_program_that_no_gpu_holds_is_refused_before_it_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine's own memory, which is looked at too, may be larger."""
-    size = by_triton(EXAMPLE.program).whole.plan.size  # type: ignore[union-attr]
+    size = by_triton(EXAMPLE.program).whole.nbytes  # type: ignore[union-attr]
     monkeypatch.setattr(backend, "memory", lambda: size)
     by_triton(EXAMPLE.program)
     monkeypatch.setattr(backend, "memory", lambda: size - 1)
     with pytest.raises(UserError, match="of the GPU's memory, which has") as caught:
         by_triton(EXAMPLE.program)
     assert caught.value.code == "ProgramTooLarge"
+
+
+def test_a_program_has_room_for_its_constants_and_checks_and_leaves_some(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it finds out in its first run it finds out after the stake."""
+    b = ProgramBuilder([[TensorSpec(DType.F32, (N, N))]])
+    constant = b.const(TensorSpec(DType.F32, (N, N)), bytes(4 * N * N))
+    whole = by_triton(b.build([[b.matmul(b.input(0, 0), constant)]])).whole
+    assert whole is not None
+    assert whole.nbytes == whole.plan.size + 4 * N * N + 3 * 8 * N  # weights of rows, of terms, what is left of rows
+    monkeypatch.setattr(backend, "device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=139 << 30))
+    assert backend.memory() == 138 << 30
 
 
 def test_a_gpu_whose_memory_others_hold_is_said_and_the_next_run_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:

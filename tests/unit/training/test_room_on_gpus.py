@@ -13,7 +13,7 @@ from torch import Tensor
 
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.trace import TorchTrace
-from assay.engine.runtime.triton import nodes
+from assay.engine.runtime.triton import backend, nodes
 from assay.protocol.arithmetic.scalar_builder import Reg, ScalarBuilder
 from assay.protocol.errors import ConfigError
 from assay.protocol.program.builder import ProgramBuilder
@@ -81,18 +81,58 @@ def test_a_game_goes_on_where_a_gpu_holds_no_whole_run(full: Callable[[int], Non
     assert traces[0].prefix_root(2, 1) == traces[1].prefix_root(2, 1)
 
 
-def test_a_game_begins_on_a_gpu_that_is_full_by_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", ["CUDA error: out of memory", "Triton Error [CUDA]: out of memory"])
+def test_memory_that_a_driver_refuses_is_memory_of_the_gpu(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code of kernels and stacks of threads, after a run has all its values: no class of torch's says so."""
+    compute, stock = TorchCompute(KernelVariant.TRITON), TorchCompute(KernelVariant.STOCK)
+    compute.run(DOUBLED, LISTS, 2)
+    honest, given_back = backend.launch, [0]
+
+    def full(*given: Any, **constants: Any) -> None:
+        if not given_back[0]:
+            raise RuntimeError(error)
+        honest(*given, **constants)
+
+    monkeypatch.setattr(backend, "launch", full)
+    monkeypatch.setattr(backend, "give_back", lambda: given_back.__setitem__(0, 1))
+    assert compute.run(HALVED, LISTS, 2) == stock.run(HALVED, LISTS, 2)
+    assert given_back[0] == 1
+    given_back[0] = 0
+    with pytest.raises(ConfigError, match=r"The GPU has no memory left .*: out of memory") as caught:
+        compute.run(HALVED, LISTS)  # no other program holds any
+    assert caught.value.code == "MemoryExceeded"
+
+
+@pytest.mark.parametrize("error", ["Triton Error [CUDA]: out of memory", "CUDA error: device-side assert triggered"])
+def test_a_game_goes_on_where_a_gpu_fails_in_a_whole_run(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    traces = [TorchTrace(Executor(DOUBLED, variant=v), LISTS, 3) for v in (KernelVariant.TRITON, KernelVariant.STOCK)]
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise RuntimeError(error)
+
+    monkeypatch.setattr(backend, "launch", fails)
+    with pytest.warns(RuntimeWarning, match="goes on by the CPU"):
+        ours = [traces[0].state_root(t) for t in range(4)]
+    assert ours == [traces[1].state_root(t) for t in range(4)]
+    assert traces[0].prefix_root(2, 1) == traces[1].prefix_root(2, 1)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 32.00 MiB."), RuntimeError("CUDA error: lost")],
+)
+def test_a_game_begins_on_a_gpu_that_is_full_by_the_cpu(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     """Carriers of products are probed there before anything runs, which takes memory too."""
     b = ProgramBuilder([[TensorSpec(DType.F32, (40, 25))]])
     x = b.input(0, 0)
     multiplied, lists = b.build([[b.matmul(x, x)]]), ((LISTS[0][0],),)
 
     def full(*_: Any) -> str:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 32.00 MiB.")
+        raise error
 
     monkeypatch.setattr(nodes, "failure", full)
     compute = TorchCompute(KernelVariant.TRITON)
-    with pytest.raises(torch.OutOfMemoryError):  # who has nothing to lose yet is told
+    with pytest.raises(type(error)):  # who has nothing to lose yet is told
         compute.run(multiplied, lists)
     stock = TorchTrace(Executor(multiplied, variant=KernelVariant.STOCK), lists)
     assert compute.trace(multiplied, lists).state_root(1) == stock.state_root(1)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from assay.engine.runtime.triton import backend
-from assay.protocol.errors import ConfigError, InvariantError
+from assay.protocol.errors import InvariantError
 
 
 class Memory(Protocol):
@@ -86,14 +86,8 @@ class Arena:
 
     def __init__(self, size: int) -> None:
         """size: bytes. Raises ConfigError (MemoryExceeded): the GPU has not so many left."""
-        try:
+        with backend.named_memory(f"{size / 2**30:,.1f} GiB left for the runs of a program"):
             self.whole = torch.empty(size, dtype=torch.uint8, device=backend.device())
-        except torch.OutOfMemoryError as error:
-            raise ConfigError(
-                f"The GPU has no {size / 2**30:,.1f} GiB left for the runs of a program.",
-                code="MemoryExceeded",
-                remedy="End what else runs on it, run by --device cpu, or use a GPU with more memory.",
-            ) from error
         self._places: list[Tensor] = []
         self._next = 0
 

@@ -15,7 +15,7 @@ from assay.engine.runtime.triton.tiles import VirtualKernels
 from assay.engine.runtime.triton.virtual import VirtualNodes, virtual_nodes
 from assay.engine.runtime.triton.whole import WholeRuns
 from assay.protocol.errors import UserError
-from assay.protocol.program.nodes import Dot
+from assay.protocol.program.nodes import Const, Dot
 from assay.protocol.program.program import Program
 
 
@@ -42,22 +42,24 @@ def whole_runs(program: Program, kernels: StoredKernels, by_tiles: bool | None =
         UserError: ProgramTooLarge, before anything is allocated: the GPU's memory holds neither.
     """
     most, sizes = backend.memory(), []
+    beside = sum(program.specs[k].nbytes for k, node in enumerate(program.nodes) if isinstance(node, Const))
+    beside += 0 if kernels.checks is None else kernels.checks.nbytes
     if not by_tiles:
-        made = WholeRuns(program, MapGroups(program, kernels.in_whole, causal=kernels.causal))
-        if most is None or made.plan.size <= most:
+        made = WholeRuns(program, MapGroups(program, kernels.in_whole, causal=kernels.causal), beside)
+        if most is None or made.nbytes <= most:
             return made
-        sizes.append(made.plan.size)
+        sizes.append(made.nbytes)
     virtual = virtual_nodes(program, _admits)
     if by_tiles or (by_tiles is None and virtual.spaces):
-        made = WholeRuns(program, _in_tiles(program, kernels, virtual))
-        if most is None or made.plan.size <= most:
+        made = WholeRuns(program, _in_tiles(program, kernels, virtual), beside)
+        if most is None or made.nbytes <= most:
             return made
-        sizes.append(made.plan.size)
+        sizes.append(made.nbytes)
     assert most is not None
     # The machine's own memory may be larger: an actor that finds this out in a run has staked already.
     raise UserError(
         f"A run of the program takes {min(sizes) / 2**30:,.1f} GiB of the GPU's memory, which has "
-        f"{most / 2**30:,.1f} GiB.",
+        f"{most / 2**30:,.1f} GiB for programs.",
         code="ProgramTooLarge",
         remedy="Run it by --device cpu, or on a larger GPU.",
     )

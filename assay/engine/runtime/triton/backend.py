@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from assay.protocol.errors import ConfigError
+
 INTERPRETER = "TRITON_INTERPRET"
 
 SEEN_ON_A_GPU = False
@@ -80,6 +82,44 @@ def in_one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or ['no more is said'])[0][:200]}"
 
 
+def is_of_the_gpu(error: BaseException) -> bool:
+    """Whether an error is a GPU's, its driver's or its compiler's: none of a program, and none of ours."""
+    if isinstance(error, torch.OutOfMemoryError) or type(error).__module__.partition(".")[0] == "triton":
+        return True
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in _OF_A_GPU)
+
+
+_OF_A_GPU = "CUDA", "HIP", "Triton Error"
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether it says that a GPU has no memory left. torch has a class for what it asks for itself; the code of kernels
+    and the stacks of their threads are the driver's, of whose refusals Triton makes a RuntimeError.
+    """
+    return isinstance(error, torch.OutOfMemoryError) or (is_of_the_gpu(error) and "out of memory" in str(error))
+
+
+@contextmanager
+def named_memory(asked: str) -> Iterator[None]:
+    """In this block memory that the GPU has not has a name. Raises ConfigError (MemoryExceeded)."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not lacks_memory(error):
+            raise
+        raise ConfigError(
+            f"The GPU has no {asked} ({in_one_line(error)}).",
+            code="MemoryExceeded",
+            remedy="End what else runs on it, run by --device cpu, or use a GPU with more memory.",
+        ) from error
+
+
+def give_back() -> None:
+    """Gives the GPU what torch keeps of memory that nobody uses: its driver has none of that for what it loads."""
+    if device().type == "cuda":
+        torch.cuda.empty_cache()
+
+
 def name() -> str:
     """What this executor is called where several are listed."""
     return f"triton, {'interpreted' if is_interpreted() else 'cuda'}"
@@ -95,11 +135,17 @@ def device() -> torch.device:
     return torch.device("cpu" if absence() or is_interpreted() else "cuda")
 
 
+_BESIDE = 1 << 30
+"""Bytes of a GPU that programs do not get: its driver's, code of kernels, stacks of their threads, what probes take.
+On an H200 the driver alone has about half of it.
+"""
+
+
 def memory() -> int | None:
-    """Bytes of the GPU that kernels run on; None where they run in the machine's own memory."""
+    """Bytes that programs may have of the GPU that kernels run on; None where they run in the machine's own memory."""
     if device().type != "cuda":
         return None
-    return int(torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory)
+    return int(torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory) - _BESIDE
 
 
 @cache

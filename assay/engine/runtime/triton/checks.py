@@ -41,11 +41,20 @@ class ProductChecks:
         return torch.full((1,), _NONE, dtype=torch.int32, device=backend.device())
 
     @cached_property
-    def _memory(self) -> tuple[Tensor, Tensor, Tensor]:
-        """i64, of the largest products: weights of B's rows; B's terms as weighed; what is left of A's rows."""
+    def _most(self) -> tuple[int, ...]:
+        """Of the largest products: weights of B's rows; B's terms as weighed; what is left of A's rows."""
         sizes = [_sizes(node) for k in self._watch.products if isinstance(node := self._program.nodes[k], Dot)]
-        most = (max(size) for size in zip(*sizes, strict=True))
-        weights, middle, left = (torch.zeros(n, dtype=torch.int64, device=backend.device()) for n in most)
+        return tuple(max(size) for size in zip(*sizes, strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        """Of all that is kept."""
+        return 8 * sum(self._most)
+
+    @cached_property
+    def _memory(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The same, i64."""
+        weights, middle, left = (torch.zeros(n, dtype=torch.int64, device=backend.device()) for n in self._most)
         return weights, middle, left
 
     @property

@@ -35,15 +35,16 @@ def failure(route: Route, pa: int, pb: int) -> str:
     """What a route gets wrong here; empty when it multiplies the extremes exactly, up to the last term of a chunk.
 
     A device for which its kernel cannot be made has no such carrier. The interpreter's integers are numpy's: there, few
-    terms show that the kernel is right. Raises OutOfMemoryError, which says nothing of a carrier.
+    terms show that the kernel is right. What says that the GPU has no memory left is raised: it
+    says nothing of a carrier.
     """
     for terms, packed, rows in _cases(route):
         try:
             with torch.device("cpu"):  # whatever device is the caller's default: integers are compared here
                 is_wrong = differs(route, pa, pb, terms, packed=packed, rows=rows)
-        except torch.OutOfMemoryError:
-            raise
         except Exception as error:  # compilers have many
+            if backend.lacks_memory(error):
+                raise
             return f"{route.name} does not run ({backend.in_one_line(error)})"
         if is_wrong:
             return f"{route.name} adds {terms} products of {pa} by {pb} bits wrongly"

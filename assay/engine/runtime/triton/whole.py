@@ -30,8 +30,9 @@ _one_at_a_time = Lock()
 class WholeRuns:
     """Runs of one program, by one thread at a time: whoever runs several after another holds `turn`."""
 
-    def __init__(self, program: Program, groups: MapGroups) -> None:
-        self._program, self.groups = program, groups
+    def __init__(self, program: Program, groups: MapGroups, beside: int = 0) -> None:
+        """beside: bytes of what runs read that lies elsewhere: constants, what checks keep."""
+        self._program, self.groups, self._beside = program, groups, beside
         self.turn = RLock()
         self._inputs = [k for part in program.input_nodes for k in part]
         outputs = [program.nodes[k] for part in program.output_nodes for k in part]
@@ -46,6 +47,11 @@ class WholeRuns:
     def plan(self) -> Plan:
         """What kernels ask for and where it lies; nothing is computed or allocated for it."""
         return plan_of(self._program, self.groups)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all memory that runs take."""
+        return self.plan.size + self._beside
 
     @cached_property
     def _arena(self) -> arena.Arena:
@@ -126,7 +132,7 @@ class WholeRuns:
         """A run as one launch; None, with a warning, where none can be made of it: then it is launched kernel by
         kernel, this time too, since who asked for it may have a deadline. Nothing was computed for it meanwhile.
         """
-        graph = torch.cuda.CUDAGraph()
+        graph, own = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
         try:
             # Calls of other threads are none of the graph's: NCCL looks at its events, another executor allocates. But
             # a second capture would begin by waiting for the device, which ends the first.
@@ -135,6 +141,8 @@ class WholeRuns:
         except RuntimeError as error:
             said = f"A program is launched kernel by kernel: no graph can be made of it ({backend.in_one_line(error)})."
             warnings.warn(said, RuntimeWarning, stacklevel=2)
+            # torch leaves the stream of a capture that did not end in force, which waits for no other and none for it.
+            torch.cuda.set_stream(own)
             return None
         return graph
 
