@@ -38,9 +38,15 @@ class MemoryExceeded(ConfigError):
     remedy = "Use a machine with more memory, or end what else runs on it; raise ASSAY_MEMORY if it is set."
 
 
+class GpuFailed(ConfigError):
+    """A GPU, its driver or its compiler failed while a program ran there."""
+
+    remedy = "Look whether `nvidia-smi` and `assay doctor` see the GPU, then start again; or run by --device cpu."
+
+
 def bounded_here() -> AbstractContextManager[object]:
     """Bounds the memory of this process while it runs strangers' programs, on a CPU: see `bounded_memory`. On a GPU,
-    what its driver refuses is named alike.
+    what its driver refuses is named alike, and that it failed.
     """
     from assay.engine.runtime.executor import KernelVariant, usual_variant
 
@@ -49,16 +55,18 @@ def bounded_here() -> AbstractContextManager[object]:
 
 @contextmanager
 def _named_on_gpus() -> Iterator[None]:
-    """Raises MemoryExceeded: the GPU has no memory left."""
+    """Raises MemoryExceeded: the GPU has no memory left; GpuFailed."""
     try:
         yield
-    except RuntimeError as error:
-        if not backend.lacks_memory(error):
+    except Exception as error:  # a compiler's are of no class of Python's
+        if backend.lacks_memory(error):
+            raise MemoryExceeded(
+                f"The GPU has no memory for what a program asked for ({str(error).splitlines()[0]}).",
+                remedy="Use a GPU with more memory, end what else runs on it, or run by --device cpu.",
+            ) from error
+        if not backend.is_of_the_gpu(error):
             raise
-        raise MemoryExceeded(
-            f"The GPU has no memory for what a program asked for ({str(error).splitlines()[0]}).",
-            remedy="Use a GPU with more memory, end what else runs on it, or run by --device cpu.",
-        ) from error
+        raise GpuFailed(f"The GPU failed while a program ran there ({backend.in_one_line(error)}).") from error
 
 
 @contextmanager

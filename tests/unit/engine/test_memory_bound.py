@@ -13,7 +13,7 @@ import torch
 
 from assay.engine.runtime import devices, executor, memory_bound, second_kernels
 from assay.engine.runtime.devices import Device
-from assay.engine.runtime.memory_bound import MemoryExceeded, bounded_here, bounded_memory, free_memory
+from assay.engine.runtime.memory_bound import GpuFailed, MemoryExceeded, bounded_here, bounded_memory, free_memory
 from assay.protocol.errors import ExitCode
 from assay.protocol.program.builder import ProgramBuilder
 from assay.protocol.trees.tensors import TensorSpec
@@ -131,3 +131,14 @@ def test_whoever_computes_on_a_gpu_is_bound_by_none(monkeypatch: pytest.MonkeyPa
         assert resource.getrlimit(resource.RLIMIT_DATA) == before
     with pytest.raises(MemoryExceeded, match="The GPU has no memory for what a program asked for"), bounded_here():
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 14.64 GiB.\nand more")
+
+
+def test_a_gpu_that_fails_ends_an_actor_with_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bad luck: a GPU falls off its bus in a round; its operator read a traceback of torch's."""
+    monkeypatch.setattr(executor, "_wrong_by_triton", lambda: "")
+    devices.ask_for(Device.CUDA)  # the interpreter's
+    with pytest.raises(GpuFailed, match="CUDA error: unspecified launch failure") as caught, bounded_here():
+        raise RuntimeError("CUDA error: unspecified launch failure\nCompile with `TORCH_USE_CUDA_DSA`")
+    assert "--device cpu" in caught.value.remedy
+    with pytest.raises(RuntimeError, match="a fault of ours"), bounded_here():
+        raise RuntimeError("a fault of ours")
