@@ -18,6 +18,9 @@ MOST_AT_ONE_LEVEL: Final = 64
 LARGEST: Final = 1e30
 """Of any figure of a plan, and over one the least: what follows from them is a number too."""
 
+MOST_DUTIES: Final = 1_000
+"""Of a ticket and epoch, far above any charter's: what a stake must cover is reckoned exactly, in numbers as long."""
+
 FLOPS_PER_TOKEN: Final = 6
 """Operations per parameter and token of a forward and a backward pass (Kaplan et al., 2020, section 2.1)."""
 
@@ -141,8 +144,15 @@ class PlanInputs:
                     code="PlanImpossible",
                     remedy="Give a value that something has.",
                 )
-        # A charter has whole parts per million.
-        if not (round(self.audit * PPM) >= 1 and self.audit <= 1 and 0 < self.reaudit < 1 and 0 <= self.cartel < 1):
+        if self.capacity > MOST_DUTIES:
+            raise UsageError(
+                f"capacity is {MOST_DUTIES} at most.",
+                code="PlanImpossible",
+                remedy="Give as many duties of a ticket and epoch as one machine replays.",
+            )
+        # A charter has whole parts per million. What is no number compares with nothing.
+        rates = 0 < self.audit <= 1 and 0 < self.reaudit < 1 and 0 <= self.cartel < 1
+        if not (rates and round(self.audit * PPM) >= 1):
             raise UsageError(
                 "p is a millionth at least and at most 1, q between 0 and 1, v at least 0 and below 1.",
                 code="PlanImpossible",
