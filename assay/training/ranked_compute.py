@@ -28,6 +28,7 @@ from assay.engine.compiler.cache import source_digest
 from assay.engine.runtime import devices
 from assay.engine.runtime.devices import Device
 from assay.engine.runtime.executor import KernelVariant, usual_variant
+from assay.engine.runtime.memory_bound import named_memory
 from assay.engine.runtime.parallel.executor import ParallelExecutor
 from assay.engine.runtime.parallel.group import Distributed, RankGroup
 from assay.engine.runtime.parallel.layout import Division, micro_batch_sums
@@ -258,14 +259,15 @@ class _Listener:
 
 
 def serve(ranks: Ranks) -> int:
-    """Computes what the leader says until it ends; how many times. Raises RanksLost."""
+    """Computes what the leader says until it ends; how many times. Raises RanksLost, MemoryExceeded."""
     count = 0
     try:
-        while len(message := ranks.channel.receive()):
-            program, lists, steps = _read(message, ranks)
-            executor = ranks.executor(program)
-            executor.repeat(from_lists_of_bytes(input_specs(program), lists), steps)
-            count += 1
+        with named_memory():  # what this rank has no memory for is no other rank's fault
+            while len(message := ranks.channel.receive()):
+                program, lists, steps = _read(message, ranks)
+                executor = ranks.executor(program)
+                executor.repeat(from_lists_of_bytes(input_specs(program), lists), steps)
+                count += 1
     except RuntimeError as error:
         raise RanksLost(f"The leader, or a rank beside this one, is lost ({_first_line(error)}).") from error
     ranks.channel.close()

@@ -25,7 +25,7 @@ from torch.distributed.run import get_args_parser
 from assay.cli import ranks as places
 from assay.engine.runtime.parallel.group import RankGroup
 from assay.engine.runtime.products.freivalds import fault
-from assay.protocol.errors import InvariantError, UnavailableError, UserError
+from assay.protocol.errors import AssayError, InvariantError, UnavailableError, UserError
 from assay.protocol.program.programfile import encode_program
 from assay.protocol.trees.state import TrainingList
 from assay.protocol.trees.tensors import TensorSizeError
@@ -286,6 +286,24 @@ def test_data_in_a_file_is_sent_once_and_nowhere_else(tmp_path: Path) -> None:
         lists = compute.run(program, lists, 1)
     assert [message == data for message in channel.sent] == [False, True, False]
     assert all(data not in message for message in channel.sent[::2])
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (MemoryError(), "MemoryExceeded"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), "MemoryExceeded"),
+        (RuntimeError("Connection closed by peer [127.0.0.1]:1"), "RanksLost"),
+    ],
+)
+def test_a_rank_that_has_no_memory_blames_no_other(error: Exception, code: str) -> None:
+    class Fails(ChannelToNobody):
+        def receive(self) -> memoryview:
+            raise error
+
+    with pytest.raises(AssayError) as caught:
+        ranked_compute.serve(Ranks(cast(RankGroup, Leads()), cast(Channel, Fails())))
+    assert caught.value.code == code
 
 
 @pytest.mark.usefixtures("own_threads")
