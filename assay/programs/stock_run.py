@@ -18,8 +18,10 @@ from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler
 
 from assay.engine.compiler.randomness import Randomness
+from assay.protocol.errors import AssayError, UserError
 from assay.training.recipes.recipe import RecipeStep
 from assay.training.recipes.schedulers import FollowedSchedule
+from assay.training.recipes.trial import reason
 from assay.training.state import SCALAR_NAMES, Scalars
 
 
@@ -59,7 +61,7 @@ class StockRun:
                     if n in held and held[n].shape == t.shape:
                         t.copy_(held[n])
             for n, p in module.named_parameters():
-                p.grad = grads[n]
+                p.grad = grads.get(n)
             for n, m in module.named_modules():
                 m.training = modes.get(n, m.training)
             if isinstance(optimizer, torch.optim.Optimizer):
@@ -82,13 +84,14 @@ class StockRun:
         with self.restored():
             if noise is not None:
                 with torch.no_grad():
-                    for p in self._parameters.values():
+                    for p in filter(Tensor.is_floating_point, self._parameters.values()):
                         p.add_(noise.like(p) * p)
             now = Scalars.from_list(self._start[2][: len(SCALAR_NAMES)])
             more = self._start[2][len(SCALAR_NAMES) :]
             own = None if isinstance(self.recipe.optimizer, torch.optim.Optimizer) else self._zero_init()
-            for _ in range(count):
-                loss = self._gradients(now, more)
+            for k in range(count):
+                with _said(k):
+                    loss = self._gradients(now, more)
                 if noise is not None:
                     for p in self._parameters.values():
                         if p.grad is not None and p.grad.numel():
@@ -168,6 +171,21 @@ class StockRun:
         if recipe.schedule is not None:
             return float(recipe.schedule(now.step[0].to(torch.float32)))
         return None
+
+
+@contextmanager
+def _said(step: int) -> Iterator[None]:
+    """Raises UserError (LossFails) for what the user's code raises, which a program would not: it has no bounds."""
+    try:
+        yield
+    except AssayError:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"In step {step} the loss fails in stock PyTorch, on other examples than the first: {reason(error)}",
+            code="LossFails",
+            remedy="Look at the data for what plain PyTorch does not take, such as a label that is no class.",
+        ) from error
 
 
 class RunNoise:

@@ -86,21 +86,22 @@ class Operations(QuickMode):
         self._all: list[_Put] = []
         self.asked: list[tuple[str, str]] = []
         """Operations that asked for values which a trace has not, and their lines; the call may go on all the same."""
-        self.constants: dict[int, str | None] = {}
-        """The memory of the real tensors that operations read, by address, and a line that reads each."""
+        self.constants: dict[tuple[int, int], str | None] = {}
+        """The bytes of the real tensors that operations read, by address, and a line that reads each."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Runs an operation and puts it down, unless it is a view."""
         if func is DEVICE:
             return device_of(args[0])
         kwargs = kwargs or {}
+        named = tuple(sorted(kwargs.items()))
+        line = fx_traceback.current_meta.get("stack_trace")
+        # Of views too: what a trace makes of a view of a real tensor has memory of its own.
+        self.constants.update({_span(t): line for t in _tensors((args, named)) if not isinstance(t, FakeTensor)})
         if not isinstance(func, OpOverload) or func.is_view or torch.Tag.inplace_view in func.tags:
             return func(*args, **kwargs)
-        named = tuple(sorted(kwargs.items()))
         operation = (func, _described(args, func), _described(named, func))
-        line = fx_traceback.current_meta.get("stack_trace")
         reads = frozenset(memory(t) for t in _tensors((args, named)))
-        self.constants.update({memory(t): line for t in _tensors((args, named)) if not isinstance(t, FakeTensor)})
         try:
             result = func(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
@@ -166,8 +167,8 @@ def check_asked(seen: Operations) -> None:
 def check_constants(seen: Operations, state: Mapping[str, Tensor]) -> None:
     """Raises UserError (HiddenState) where a trace takes for a constant what shares its memory with the state."""
     for name, t in state.items():
-        if memory(t) in seen.constants:
-            line = seen.constants[memory(t)]
+        begin, end = _span(t)
+        for line in [at for (first, last), at in seen.constants.items() if begin < last and first < end]:
             raise UserError(
                 f"A tensor read{f' at {line}' if line else ''} shares its memory with {name}, which steps change.",
                 code="HiddenState",
@@ -193,6 +194,15 @@ def _written(func: OpOverload, args: Any, kwargs: Any) -> Iterable[Tensor]:
 def memory(t: Tensor) -> int:
     """The address of a tensor's storage, which its views share."""
     return int(t.untyped_storage()._cdata) if t.layout is torch.strided else id(t)
+
+
+def _span(t: Tensor) -> tuple[int, int]:
+    """The bytes of a tensor's storage, which its views share, and what NumPy sees of it."""
+    is_plain = type(t).__torch_dispatch__ is Tensor.__torch_dispatch__  # others have no memory of their own
+    if not is_plain or t.layout is not torch.strided or t.device.type != "cpu":
+        return 0, 0
+    storage = t.untyped_storage()
+    return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
 
 
 def _described(a: Any, func: Any) -> Any:

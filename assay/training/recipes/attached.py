@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -49,6 +49,8 @@ def _refuse_shared(module: nn.Module) -> None:
     count = len(list(module.parameters()))
     ends: dict[int, dict[str, tuple[int, int]]] = {}
     for place, (name, t) in enumerate(named):
+        if t.requires_grad:
+            _refuse_overlap(name, t)
         begin, end = _bytes_of(t)
         for other, (first, last) in ends.get(memory(t), {}).items():
             if begin < last and first < end:
@@ -59,6 +61,32 @@ def _refuse_shared(module: nn.Module) -> None:
                 )
         if place < count:
             ends.setdefault(memory(t), {})[name] = begin, end
+
+
+def refuse_shared_buffers(module: nn.Module, changed: Collection[str]) -> None:
+    """Raises UserError (SharedMemory) where what a step writes into one buffer another shows, or it itself twice."""
+    named = dict(module.named_buffers())
+    for name in changed:
+        begin, end = _bytes_of(named[name])
+        _refuse_overlap(name, named[name])
+        for other, t in named.items():
+            first, last = _bytes_of(t)
+            if other != name and memory(t) == memory(named[name]) and begin < last and first < end:
+                raise _refused(
+                    "SharedMemory",
+                    f"{name} shares memory with {other}: a step that writes one changes both.",
+                    "Give each a copy of its own by .clone(), or register one tensor under both names.",
+                )
+
+
+def _refuse_overlap(name: str, t: Tensor) -> None:
+    """Raises UserError (SharedMemory) where elements of one tensor lie in one place, as after expand()."""
+    if torch._debug_has_internal_overlap(t) == 1:
+        raise _refused(
+            "SharedMemory",
+            f"{name} has elements that share memory, which PyTorch writes in no step.",
+            "Give it a copy of its own by .clone().",
+        )
 
 
 def _bytes_of(t: Tensor) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,8 @@ from assay.training.recipes.storage import STORABLE
 from assay.training.schedules import RoundWarmup, Schedule
 
 Loss = Callable[..., Tensor]
+
+_LARGEST_RATE: Final = float(torch.finfo(torch.float32).max)
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def _check(recipe: Recipe) -> None:
             f"The data tensors hold {[t.shape[0] for t in data]} examples.", "Give as many of each, at least one."
         )
     for name, t in _tensors(recipe):
+        _check_plain(name, t)
         if t.dtype not in STORABLE:
             remedy = "Convert it to float32: module.float() for all of a module, tensor.float() for data."
             raise _bad(f"{name} has the element type {t.dtype}, which no state holds.", remedy)
@@ -91,6 +94,10 @@ def _check(recipe: Recipe) -> None:
     tokenizer: Any = recipe.tokenizer
     if tokenizer is not None and not isinstance(tokenizer, bytes):
         raise _bad(f"tokenizer is a {type(tokenizer).__name__}.", "Give the bytes of its file, such as tokenizer.json.")
+    for name in ("batch_size", "micro_batches", "window"):
+        given = getattr(recipe, name)
+        if not isinstance(given, int) and not (given is None and name == "window"):
+            raise _bad(f"{name} is {given!r}.", "Give a whole number; 64 / 2 is none in Python, 64 // 2 is.")
     if recipe.batch_size < 1 or recipe.micro_batches < 1 or recipe.batch_size % recipe.micro_batches:
         raise _bad(
             f"{recipe.batch_size} examples do not divide into {recipe.micro_batches} micro-batches.",
@@ -124,6 +131,27 @@ def _check(recipe: Recipe) -> None:
             )
         if recipe.learning_rate is None:
             raise _bad("An optimizer of one's own comes without a learning rate.", "Give learning_rate.")
+        if not isinstance(recipe.learning_rate, int | float) or not 0.0 <= recipe.learning_rate <= _LARGEST_RATE:
+            raise _bad(f"learning_rate is {recipe.learning_rate!r}.", "Give a finite number, 0 or more.")
+    elif recipe.learning_rate is not None:
+        kind = type(recipe.optimizer).__name__
+        raise _bad(
+            f"learning_rate is {recipe.learning_rate!r}, and {kind} has a rate of its own.",
+            "Give the rate to the optimizer, and leave learning_rate out.",
+        )
+
+
+def _check_plain(name: str, t: Tensor) -> None:
+    """Whether a tensor is numbers in memory and nothing else, as every slot of a state is."""
+    # One of its own class has its numbers elsewhere, or none: whoever reads its memory reads nobody's.
+    if type(t).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        raise _bad(f"{name} is a {type(t).__name__}, which computes by rules of its own.", "Give a plain tensor.")
+    if t.layout is not torch.strided:
+        raise _bad(f"{name} has the layout {t.layout}, which no state holds.", "Give tensor.to_dense().")
+    if t.is_conj() or t.is_neg():
+        raise _bad(f"{name} is a view that conjugates or negates.", "Give tensor.resolve_conj().resolve_neg().")
+    if t.is_meta:
+        raise _bad(f"{name} is on the device meta, where no values are.", "Make it on the CPU, and give it values.")
 
 
 def _check_validation(recipe: Recipe) -> None:

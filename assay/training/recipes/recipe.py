@@ -35,13 +35,20 @@ from assay.engine.compiler.randomness import Randomness
 from assay.engine.runtime.values.dtypes import to_bytes
 from assay.protocol.errors import UserError
 from assay.training.optimizer import Grouped, Optimizer, ParameterGroup, clip_by_global_norm, clip_by_value
-from assay.training.recipes.attached import refuse_attached
+from assay.training.recipes.attached import refuse_attached, refuse_shared_buffers
 from assay.training.recipes.form import Loss, Recipe
 from assay.training.recipes.outline import mergeable, tied_places
 from assay.training.recipes.schedulers import FollowedSchedule
 from assay.training.recipes.storage import held, mapped, stored
 from assay.training.recipes.torch_optimizers import is_stock, translated
-from assay.training.recipes.trial import ParameterWritten, alike, kept_buffers, tried
+from assay.training.recipes.trial import (
+    ParameterWritten,
+    alike,
+    check_told,
+    kept_buffers,
+    refuse_reentrant,
+    tried,
+)
 from assay.training.state import SCALAR_NAMES, Scalars, TensorLists
 from assay.training.step import BATCH_STREAM
 
@@ -109,8 +116,11 @@ class RecipeStep:
         self._types: dict[str, torch.dtype] = {}
         self._operations: list[Placed] = []
         """What loss and gradients do on real numbers, which a trace must do too."""
+        self._losses = 0.0, 0.0
+        """The first loss, and the same where it is told that it is traced."""
         self._trained = [k for k, p in enumerate(named.values()) if p.requires_grad]
         changed, self.unreached, self.first_loss, self.hidden = self._tried()
+        refuse_shared_buffers(recipe.module, changed)
         self.carried = mergeable(recipe.module, changed) if merges_statistics else []
         self.buffers = [*self.carried, *(n for n in changed if n not in self.carried)]
         self._trained = [k for k in self._trained if self.names[k] not in self.unreached]
@@ -168,7 +178,7 @@ class RecipeStep:
         return mapped(kinds, casts, tier)
 
     def _scalars(self, rate: float, step: int = 0, key: tuple[int, int] = (0, 0)) -> list[Tensor]:
-        data = [stored(t) for t in self.recipe.data]
+        data = [stored(t.detach()) for t in self.recipe.data]
         scalars = Scalars.of(data[0], learning_rate=rate, step=step, key=key, shard_length=data[0].shape[0])
         return [*scalars.to_list(), *data[1:]]
 
@@ -216,6 +226,7 @@ class RecipeStep:
             check_asked(seen)
             check_constants(seen, {n: held_here[n] for n in (*self.names, *self.buffers)})
             check_same(seen.leading_to([found[0], *found[1], *buffers]), self._operations)
+            check_told(*self._losses)
         return found
 
     def gradients(
@@ -274,6 +285,7 @@ class RecipeStep:
         size = self.recipe.batch_size // self.recipe.micro_batches
         changed: set[str] = set()
         leaves: list[Tensor] = []
+        told: list[float] = []
 
         def written(factor: float) -> list[str]:
             return [n for n, a, b in zip(self.names, leaves, self._start, strict=False) if not alike(a, b * factor)]
@@ -296,12 +308,16 @@ class RecipeStep:
             replaced = [n for n, leaf in zip(self.names, leaves, strict=True) if given[f"module.{n}"] is not leaf]
             if replaced or written(factor):
                 raise ParameterWritten([*replaced, *written(factor)][0])
+            if any(g is None for g in grads):
+                refuse_reentrant(loss)
             # Not every write is counted by `_version`: batch norm's are not.
             changed.update(
                 n
                 for n, b in copies.items()
                 if given[f"module.{n}"] is not b or b._version != versions[n] or to_bytes(b) != to_bytes(named[n])
             )
+            for n, b in copies.items():
+                _check_form(n, b, given[f"module.{n}"])
             return [loss, *grads, *(given[f"module.{n}"] for n in named)]
 
         def record() -> None:
@@ -317,10 +333,12 @@ class RecipeStep:
                     now_held = dict(self.recipe.module.named_buffers())
                     buffers = [now_held[n] for n in named if n in changed]
                     self._operations = seen.leading_to([loss, *grads, *buffers])
+                    told[:] = [float(loss.detach())]
 
         trial = tried(self.recipe.own_parts, run, lambda: bool(written(1.0)), record)
         loss, grads = trial.results[0], trial.results[1 : 1 + len(self._trained)]
         assert loss is not None
+        self._losses = float(loss.detach()), told[0]
         buffers = [n for n in named if n in changed]
         self._types = {n: named[n].dtype for n in buffers}
         unreached = [self.names[k] for k, g in zip(self._trained, grads, strict=True) if g is None]
@@ -329,3 +347,14 @@ class RecipeStep:
             # The trial calls neither.
             known = replace(known, calls_are_checked=False)
         return buffers, unreached, float(loss.detach()), known
+
+
+def _check_form(name: str, before: Tensor, after: Tensor) -> None:
+    """Raises UserError (BufferReshaped) where a step leaves a buffer in another form, which no slot of a state has."""
+    forms = [f"{t.dtype} {list(t.shape)}" for t in (before, after)]
+    if forms[0] != forms[1]:
+        raise UserError(
+            f"Buffer {name} is {forms[0]} before a step, and {forms[1]} after it.",
+            code="BufferReshaped",
+            remedy="Register it in the shape and element type that every step leaves it in.",
+        )

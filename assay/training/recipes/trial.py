@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor, nn
@@ -69,7 +70,7 @@ def tried(
             raise
         except Exception as error:
             raise UserError(
-                f"The loss fails on the recipe's own data: {_reason(error)}",
+                f"The loss fails on the recipe's own data: {reason(error)}",
                 code="LossFails",
                 remedy="Make loss(module, *batch) work in plain PyTorch first; a batch has the data's element types.",
             ) from error
@@ -91,7 +92,7 @@ def tried(
                 raise
             except Exception as error:
                 raise UserError(
-                    f"The loss fails when it is told that it is traced: {_reason(error)}",
+                    f"The loss fails when it is told that it is traced: {reason(error)}",
                     code="NotCapturable",
                     remedy="Let what it does not depend on whether it is traced.",
                 ) from error
@@ -99,7 +100,47 @@ def tried(
     return Trial(first, Known(roots, left_behind, fixed, calls_are_checked=True, named=tuple(watch.named)))
 
 
-def _reason(error: Exception) -> str:
+def refuse_reentrant(loss: Tensor) -> None:
+    """Raises UserError (LossFails) where what is checkpointed the old way is part of the loss.
+
+    It computes its gradients inside the backward pass, for whatever `backward()` reaches: asked for those of some
+    tensors alone, autograd does not go through it, and its parameters look as if the loss did not reach them.
+    """
+    queue, seen = [loss.grad_fn], set()
+    while queue:
+        node = queue.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node.name() == "CheckpointFunctionBackward":
+            raise UserError(
+                "The loss checkpoints a layer with use_reentrant=True, through which a step has no gradients.",
+                code="LossFails",
+                remedy="Give torch.utils.checkpoint use_reentrant=False, or leave it out: a program keeps what its"
+                " gradients need anyway.",
+            )
+        queue += [following for following, _ in node.next_functions]
+
+
+_TOLD: Final = 0.05
+"""Ways to compute one layer part by less of its loss, in 16 bits too."""
+
+
+def check_told(real: float, traced: float) -> None:
+    """Raises UserError (ValuesDecide) where the loss is another one when it is told that it is traced.
+
+    Libraries ask, and go a way that a trace can follow; it must lead to the same loss.
+    """
+    if abs(real - traced) > _TOLD * abs(real) + 1e-3:
+        raise UserError(
+            f"The loss is {real:.6g}, and {traced:.6g} on the same numbers when it is told that it is traced.",
+            code="ValuesDecide",
+            remedy="Let what it computes not depend on whether it is traced or compiled.",
+        )
+
+
+def reason(error: Exception) -> str:
+    """What the user's code raised, in one line, and where."""
     return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}{where(error)}"
 
 

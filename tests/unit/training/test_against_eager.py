@@ -215,3 +215,20 @@ def test_more_than_memory_should_hold_is_refused_before_it_is_made(monkeypatch: 
     with pytest.raises(UserError, match="too much to hold") as caught:
         beside_eager(program, step, 3, "fixed14")
     assert caught.value.code == "TooMuchToCompare"
+
+
+def test_a_label_that_is_no_class_is_named_where_the_first_batch_has_none() -> None:
+    """A program has no bounds to leave: it would train on what stock PyTorch does not take."""
+    numbered = RecipeStep(recipe(data=(torch.randn(24, 4), torch.arange(24)), loss=lambda m, x, y: m(x).mean()))
+    labels = torch.full((24,), -1)
+    labels[numbered.batch(numbered.state()[2])[1]] = 1
+    run = StockRun(RecipeStep(recipe(data=(torch.randn(24, 4), labels))))
+    with pytest.raises(UserError, match=r"In step \d the loss fails in stock PyTorch") as caught:
+        list(run.steps(STEPS))
+    assert caught.value.code == "LossFails"
+
+
+def test_whole_numbers_among_parameters_are_not_nudged() -> None:
+    module = nn.Sequential(nn.Linear(4, 3))
+    module.register_parameter("count", nn.Parameter(torch.zeros(3, dtype=torch.int64), requires_grad=False))
+    assert beside(recipe(module)).parting is None

@@ -246,13 +246,16 @@ def test_the_largest_integer_of_32_bits_is_taken(most: int, is_refused: bool):
     [
         lambda net: setattr(net, "seen", net.a.bias.data),
         lambda net: setattr(net, "seen", [net.a.weight.detach()[:, 0]]),
+        lambda net: setattr(net, "seen", net.a.weight.detach().numpy()[:, 0]),
     ],
 )
-def test_a_view_of_a_parameter_that_a_step_reads_is_refused(prepare: Any):
+@pytest.mark.parametrize("view", [lambda t: t, lambda t: t.view(1, 8)])
+def test_a_view_of_a_parameter_that_a_step_reads_is_refused(prepare: Any, view: Any):
     """Stock PyTorch trains what the view shows; a program would keep what it showed first."""
 
     def middle(net: Net, h: Tensor) -> Tensor:
-        return h + (net.seen[0] if isinstance(net.seen, list) else net.seen)
+        seen = net.seen[0] if isinstance(net.seen, list) else net.seen
+        return h + view(torch.from_numpy(seen) if isinstance(seen, np.ndarray) else seen)
 
     with pytest.raises(UserError) as caught:
         traced(Net(middle, prepare))

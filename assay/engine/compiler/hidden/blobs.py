@@ -28,6 +28,8 @@ def blob_of(value: Any) -> tuple[object, Callable[[], None]] | None:
         case set():
             members = frozenset(value)
             return members, lambda: _refill(value, members)
+        case random.SystemRandom():
+            return None  # it has no state: whoever draws from it asks the system, which is seen
         case random.Random():
             state = value.getstate()
             return state, lambda: value.setstate(state)
