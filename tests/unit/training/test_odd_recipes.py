@@ -36,10 +36,10 @@ class Doubled(Tensor):
         return tree_map(lambda a: Doubled(a) if isinstance(a, Tensor) else a, func(*plain[0], **plain[1]))
 
 
-class Net(nn.Module):
+class OddNet(nn.Module):
     """Two layers, and what a test puts into it and does between them."""
 
-    def __init__(self, prepare: Callable[[Net], object], middle: Callable[[Net, Tensor], Tensor]) -> None:
+    def __init__(self, prepare: Callable[[OddNet], object], middle: Callable[[OddNet, Tensor], Tensor]) -> None:
         super().__init__()
         torch.manual_seed(0)
         self.a, self.b, self.middle = nn.Linear(4, 8), nn.Linear(8, 3), middle
@@ -51,9 +51,9 @@ class Net(nn.Module):
 
 
 def net(
-    prepare: Callable[[Net], object] = lambda _: None, middle: Callable[[Net, Tensor], Tensor] = lambda _, h: h
-) -> Net:
-    return Net(prepare, middle)
+    prepare: Callable[[OddNet], object] = lambda _: None, middle: Callable[[OddNet, Tensor], Tensor] = lambda _, h: h
+) -> OddNet:
+    return OddNet(prepare, middle)
 
 
 def loss(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ def refused(make: Callable[[], Recipe]) -> AssayError:
     return caught.value
 
 
-def set_weight(module: Net, weight: Tensor) -> None:
+def set_weight(module: OddNet, weight: Tensor) -> None:
     module.a.weight = nn.Parameter(weight)
 
 
@@ -109,13 +109,13 @@ def test_a_parameter_whose_elements_share_memory_is_refused() -> None:
     assert error.code == "SharedMemory" and error.message.startswith("a.weight has elements that share memory")
 
 
-def overlapping(module: Net) -> None:
+def overlapping(module: OddNet) -> None:
     memory = torch.zeros(12)
     module.register_buffer("one", memory[:8])
     module.register_buffer("two", memory[4:])
 
 
-def writing(module: Net, h: Tensor) -> Tensor:
+def writing(module: OddNet, h: Tensor) -> Tensor:
     module.one.add_(1.0)
     return h + module.two
 
@@ -127,12 +127,12 @@ def test_a_buffer_that_a_step_writes_may_show_in_no_other() -> None:
     assert RecipeStep(recipe(net(overlapping, lambda n, h: h + n.one * n.two))).buffers == []
 
 
-def grows(module: Net, h: Tensor) -> Tensor:
+def grows(module: OddNet, h: Tensor) -> Tensor:
     module.kept = torch.cat([module.kept, h[:1].detach()])
     return h + module.kept.mean(0)
 
 
-def changes_type(module: Net, h: Tensor) -> Tensor:
+def changes_type(module: OddNet, h: Tensor) -> Tensor:
     module.kept = module.kept + 0.5
     return h + module.kept.mean()
 
@@ -145,7 +145,7 @@ def changes_type(module: Net, h: Tensor) -> Tensor:
     ],
 )
 def test_a_buffer_that_a_step_leaves_in_another_form_is_refused(
-    start: Tensor, middle: Callable[[Net, Tensor], Tensor], words: str
+    start: Tensor, middle: Callable[[OddNet, Tensor], Tensor], words: str
 ) -> None:
     error = refused(lambda: recipe(net(lambda n: n.register_buffer("kept", start), middle)))
     assert error.code == "BufferReshaped"
@@ -155,7 +155,7 @@ def test_a_buffer_that_a_step_leaves_in_another_form_is_refused(
 def test_a_layer_that_is_checkpointed_the_old_way_is_refused_where_it_looks_unreached() -> None:
     """`backward()` trains such a layer; asked for gradients, autograd passes it by, and it stayed as it was."""
 
-    def checkpointed(module: Net, x: Tensor, y: Tensor) -> Tensor:
+    def checkpointed(module: OddNet, x: Tensor, y: Tensor) -> Tensor:
         hidden = checkpoint(module.a, x.requires_grad_(), use_reentrant=True)
         return F.mse_loss(module.b(torch.tanh(hidden)), y)
 
