@@ -152,7 +152,7 @@ def test_a_buffer_that_a_step_leaves_in_another_form_is_refused(
     assert f"Buffer kept is {words}" in error.message
 
 
-def test_a_layer_that_is_checkpointed_the_old_way_is_refused_where_it_looks_unreached() -> None:
+def test_what_is_checkpointed_the_old_way_is_refused_where_it_looks_unreached() -> None:
     """`backward()` trains such a layer; asked for gradients, autograd passes it by, and it stayed as it was."""
 
     def checkpointed(module: OddNet, x: Tensor, y: Tensor) -> Tensor:
