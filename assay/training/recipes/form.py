@@ -84,6 +84,8 @@ def _check(recipe: Recipe) -> None:
             f"The data tensors hold {[t.shape[0] for t in data]} examples.", "Give as many of each, at least one."
         )
     for name, t in _tensors(recipe):
+        if torch.nn.parameter.is_lazy(t):
+            continue  # it answers nothing, and is refused by name with what else is attached
         _check_plain(name, t)
         if t.dtype not in STORABLE:
             remedy = "Convert it to float32: module.float() for all of a module, tensor.float() for data."
