@@ -17,6 +17,7 @@ import torch.fx.traceback as fx_traceback
 from torch import Tensor
 from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import _disable_current_modes
 
 from assay.engine.compiler.hidden.lines import here
@@ -84,6 +85,8 @@ class Operations(QuickMode):
     def __init__(self) -> None:
         super().__init__()
         self._all: list[_Put] = []
+        self._known: dict[int, StorageWeakRef | Tensor] = {}
+        """Of each address what keeps it from being another's: a storage's numbers may go, its address may not."""
         self.asked: list[tuple[str, str]] = []
         """Operations that asked for values which a trace has not, and their lines; the call may go on all the same."""
         self.constants: dict[tuple[int, int], str | None] = {}
@@ -101,7 +104,7 @@ class Operations(QuickMode):
         if not isinstance(func, OpOverload) or func.is_view or torch.Tag.inplace_view in func.tags:
             return func(*args, **kwargs)
         operation = (func, _described(args, func), _described(named, func))
-        reads = frozenset(memory(t) for t in _tensors((args, named)))
+        reads = frozenset(map(self._memory, _tensors((args, named))))
         try:
             result = func(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
@@ -109,7 +112,7 @@ class Operations(QuickMode):
             raise
         made = list(_tensors(result))
         is_in_place = func._schema.is_mutable
-        writes = frozenset(map(memory, (*made, *_written(func, args, kwargs))))
+        writes = frozenset(map(self._memory, (*made, *_written(func, args, kwargs))))
         is_backward = torch._C._current_autograd_node() is not None
         self._all.append(_Put(operation, line, reads, writes, is_in_place, is_backward))
         is_traced = any(isinstance(t, FakeTensor) for t in made)
@@ -119,6 +122,14 @@ class Operations(QuickMode):
         if not is_traced and func not in _UNCHECKED and not any(map(is_wide, _tensors((args, named)))):
             _check_width(made, func)
         return result
+
+    def _memory(self, t: Tensor) -> int:
+        """The same as `memory`, and never that of a tensor that lived before: not all of them are seen being made."""
+        address = memory(t)
+        if address not in self._known:
+            is_strided = t.layout is torch.strided
+            self._known[address] = StorageWeakRef(t.untyped_storage()) if is_strided else t
+        return address
 
     def leading_to(self, results: Iterable[Tensor | None]) -> list[Placed]:
         """The operations of forward passes that these results depend on, in order, and their lines.

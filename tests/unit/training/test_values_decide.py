@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from torch.nn.utils import parametrizations
 
 from assay.engine.compiler import graph
+from assay.engine.compiler.operations import Operations
 from assay.programs.capture import capture_recipe
 from assay.protocol.errors import AssayError, UserError
 from assay.training.recipes.recipe import Recipe, RecipeStep
@@ -281,3 +282,14 @@ def test_a_buffer_in_a_parameters_memory_is_refused():
     net = Net(lambda net, h: h + net.m, lambda net: net.register_buffer("m", net.a.bias.detach()))
     with pytest.raises(UserError, match=r"m shares memory with a\.bias"):
         traced(net)
+
+
+def test_what_a_constant_lies_in_the_memory_of_leads_to_nothing():
+    """Bad luck: what was freed gives its address to a tensor whose making nobody sees; a step that loads chose other
+    addresses than its trace, and was refused, one time in some dozens."""
+    x, results = torch.ones(3), []
+    with Operations() as seen:
+        for _ in range(50):
+            torch.arange(4)  # asked for, and never used
+            results.append(x * torch.tensor([1.0, 2.0, 3.0]))
+            assert [str(name) for (name, *_), _ in seen.leading_to([results[-1]])] == ["aten.mul.Tensor"]
