@@ -285,8 +285,8 @@ def test_a_buffer_in_a_parameters_memory_is_refused():
 
 
 def test_what_a_constant_lies_in_the_memory_of_leads_to_nothing():
-    """Bad luck: what was freed gives its address to a tensor whose making nobody sees; a step that loads chose other
-    addresses than its trace, and was refused, one time in some dozens."""
+    """Bad luck: what was freed gives its address to a tensor whose making nobody sees. A step and its trace had other
+    addresses in common, and it was refused, once in twelve tries."""
     x, results = torch.ones(3), []
     with Operations() as seen:
         for _ in range(50):
