@@ -85,7 +85,7 @@ class Operations(QuickMode):
     def __init__(self) -> None:
         super().__init__()
         self._all: list[_Put] = []
-        self._known: dict[int, StorageWeakRef | Tensor] = {}
+        self._kept: dict[int, StorageWeakRef | Tensor] = {}
         """Of each address what keeps it from being another's: a storage's numbers may go, its address may not."""
         self.asked: list[tuple[str, str]] = []
         """Operations that asked for values which a trace has not, and their lines; the call may go on all the same."""
@@ -126,9 +126,9 @@ class Operations(QuickMode):
     def _memory(self, t: Tensor) -> int:
         """The same as `memory`, and never that of a tensor that lived before: not all of them are seen being made."""
         address = memory(t)
-        if address not in self._known:
+        if address not in self._kept:
             is_strided = t.layout is torch.strided
-            self._known[address] = StorageWeakRef(t.untyped_storage()) if is_strided else t
+            self._kept[address] = StorageWeakRef(t.untyped_storage()) if is_strided else t
         return address
 
     def leading_to(self, results: Iterable[Tensor | None]) -> list[Placed]:
