@@ -13,7 +13,8 @@ from assay.sponsor.model_files import ModelFile
 from assay.sponsor.sponsor_words import NO_WORDS, SponsorWords
 from assay.sponsor.validation import CardValidation
 from assay_ledger.json_input import JsonRefused, parse_json
-from assay_ledger.store.blobs import ArtifactStore, get_named
+from assay_ledger.store.interfaces import ArtifactStore
+from assay_ledger.store.search import get_named
 
 if TYPE_CHECKING:
     from assay.protocol.program.program import Program

@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from email.utils import formatdate
+from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlparse
 from xml.sax.saxutils import escape
@@ -19,6 +21,7 @@ from xml.sax.saxutils import escape
 PAGE = 1000
 """Keys of a page of a listing, as S3 has it."""
 
+EPOCH_S = 1_704_067_200
 SOON_S = 3.0
 """Far below any clock of the protocol, far above what a loaded machine adds."""
 
@@ -30,6 +33,9 @@ class ServedBucket:
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
+        self.written: dict[str, int] = {}
+        """When, in seconds: each object that is put comes a second after the one before."""
+
         self.answer: Callable[[BaseHTTPRequestHandler, bytes], None] | None = None
         self.status = 200
         self.hostility: str | None = None
@@ -47,11 +53,12 @@ class ServedBucket:
             def log_message(self, *_: object) -> None:
                 pass
 
-            def reply(self, status: int, body: bytes = b"") -> None:
+            def reply(self, status: int, body: bytes = b"", of: bytes | None = None) -> None:
+                key = urlparse(self.path).path.removeprefix("/bucket/")
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
-                self.send_header("ETag", '"tag"')
-                self.send_header("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT")
+                self.send_header("ETag", f'"{md5(body if of is None else of).hexdigest()}"')
+                self.send_header("Last-Modified", formatdate(EPOCH_S + bucket.written.get(key, 0), usegmt=True))
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(body)
@@ -63,7 +70,7 @@ class ServedBucket:
                     return
                 if bucket.status == 200:
                     bucket.put(urlparse(self.path).path.removeprefix("/bucket/"), body)
-                self.reply(bucket.status)
+                self.reply(bucket.status, of=body)
 
             def do_GET(self) -> None:
                 bucket.requests += 1
@@ -94,6 +101,7 @@ class ServedBucket:
         if key not in self.objects:
             bisect.insort(self.keys, key)
         self.objects[key] = body
+        self.written[key] = max(self.written.values(), default=0) + 1
 
     def page(self, query: dict[str, list[str]]) -> bytes:
         """A page of keys in order, as ListObjectsV2 gives it."""

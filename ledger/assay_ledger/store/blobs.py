@@ -19,6 +19,7 @@ import builtins
 import hashlib
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from urllib.parse import unquote, urlparse
 
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.types import Digest
-from assay_ledger.deadline import Breaker, waiting, waiting_at_most
+from assay_ledger.deadline import Breaker, waiting
 from assay_ledger.store.bucket import Bucket
 from assay_ledger.store.errors import (
     ObjectMismatch,
@@ -49,6 +50,7 @@ from assay_ledger.store.interfaces import (
     MAX_LISTED,
     ArtifactStore,
     Backend,
+    ObjectVersion,
     SlotStore,
     StorePace,
     StoreTraffic,
@@ -70,16 +72,13 @@ __all__ = [
     "StorePace",
     "StoreSilent",
     "StoreUnreachable",
-    "get_named",
     "marker_of",
     "object_path",
     "open_store",
 ]
 
-SEARCH_S: Final = 120.0
-SEARCH_BYTES_PER_S: Final = 1 << 18
-"""How long one search among the objects of a name takes at most; `waiting_at_most` gives a caller less."""
 SURVEY_S: Final = 60.0
+MAX_VERSIONS: Final = 1 << 14
 PAGE: Final = 1 << 16
 """Of a survey of everything that lies in a store: for how long a call may list, and how many paths."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,7}")
@@ -106,6 +105,7 @@ class BlobStore:
     ) -> None:
         self._backend = backend
         self._pace = pace or StorePace()
+        self._right = _RightVersions()
         self._breakers = {kind: Breaker(self._pace.call_s, clock) for kind in ("read", "write", "look", "list", "slot")}
         self.location = location
         self.traffic = StoreTraffic()
@@ -119,7 +119,8 @@ class BlobStore:
         self._on_call = listener
 
     def put(self, data: bytes, name: str | None = None, packed: bytes | None = None) -> Digest:
-        self.put_as(digest := Digest(hashlib.sha256(data).digest()), data if packed is None else packed, name)
+        digest = Digest(hashlib.sha256(data).digest())
+        self.put_as(digest, data if packed is None else packed, name)
         return digest
 
     def put_as(self, digest: Digest, stored: bytes, name: str | None = None) -> None:
@@ -127,7 +128,7 @@ class BlobStore:
         if name is not None:
             _check_name(name)
         # Always written: it replaces a damaged copy, and the rename shows either the old or the new one.
-        self._write(object_path(digest), stored, "write")
+        self._right.note(digest, self._write(object_path(digest), stored, "write"))
         if name is not None:
             self._write(f"names/{name}/{digest.hex()}", b"", "write")
 
@@ -136,9 +137,10 @@ class BlobStore:
 
     def get_sized(self, digest: Digest, max_bytes: int) -> tuple[bytes, int]:
         """The same, and how many bytes they take in the store."""
-        stored = self.get_stored(digest, max_bytes)
+        stored, version = self._read(object_path(digest), max_bytes, "read")
         actual = hashlib.sha256(stored).digest()
         if actual == digest:
+            self._right.note(digest, version)
             return stored, len(stored)
         data = unpacked(stored, max_bytes)
         if data is not None:
@@ -146,11 +148,12 @@ class BlobStore:
             actual = hashlib.sha256(data).digest()
         if data is None or actual != digest:
             raise ObjectMismatch(f"{object_path(digest)} in {self.location} hashes to {actual.hex()}.")
+        self._right.note(digest, version)
         return data, len(stored)
 
     def get_stored(self, digest: Digest, max_bytes: int) -> bytes:
         """What lies there for the bytes of a digest, not hashed."""
-        return self._read(object_path(digest), max_bytes, "read")
+        return self._read(object_path(digest), max_bytes, "read")[0]
 
     def get_range(self, digest: Digest, start: int, length: int, max_bytes: int) -> bytes:
         """Some bytes of an object of at most `max_bytes` as they lie, not hashed: whoever asks holds a hash of these.
@@ -164,15 +167,25 @@ class BlobStore:
         return data
 
     def has(self, digest: Digest) -> bool:
-        return self.version(digest) is not None
+        return self._version(object_path(digest)) is not None
 
     def is_named(self, digest: Digest, name: str) -> bool:
         return self._version(f"names/{name}/{digest.hex()}") is not None
 
-    def version(self, digest: Digest) -> str | None:
-        return self._version(object_path(digest))
+    def serves(self, digest: Digest, max_bytes: int) -> bool:
+        version = self._version(object_path(digest))
+        if version is None or self._right.has(digest, version):
+            return version is not None
+        # Attack: other bytes in the place of the right ones: whoever may write and not delete can do that.
+        try:
+            self.get(digest, max_bytes)
+        except (StoreUnreachable, StoreDenied):
+            raise
+        except UnavailableError:
+            return False
+        return True
 
-    def _version(self, path: str) -> str | None:
+    def _version(self, path: str) -> ObjectVersion | None:
         with self._asking(path, "look") as seconds:
             found = self._backend.version(path, seconds)
         self.traffic.add("look")
@@ -202,7 +215,7 @@ class BlobStore:
 
     def read_slot(self, name: str, max_bytes: int) -> bytes:
         _check_name(name)
-        return self._read(f"slots/{name}", max_bytes, "slot")
+        return self._read(f"slots/{name}", max_bytes, "slot")[0]
 
     def list_slots(self, prefix: str, limit: int = MAX_LISTED) -> tuple[str, ...]:
         _check_name(prefix)
@@ -235,17 +248,18 @@ class BlobStore:
             self._backend.delete(path, seconds)
         self.traffic.add("write")
 
-    def _read(self, path: str, max_bytes: int, kind: str) -> bytes:
+    def _read(self, path: str, max_bytes: int, kind: str) -> tuple[bytes, ObjectVersion | None]:
         """At most `max_bytes` bytes: a store that announces, or sends, more must not cost us the memory."""
         with self._asking(path, kind) as seconds:
-            data = self._backend.read(path, max_bytes, seconds, self._pace.bytes_per_s)
+            data, version = self._backend.read(path, max_bytes, seconds, self._pace.bytes_per_s)
         self.traffic.add(kind, read=len(data))
-        return data
+        return data, version
 
-    def _write(self, path: str, data: bytes, kind: str) -> None:
+    def _write(self, path: str, data: bytes, kind: str) -> ObjectVersion | None:
         with self._asking(path, kind) as seconds:
-            self._backend.write(path, data, seconds, self._pace.bytes_per_s)
+            version = self._backend.write(path, data, seconds, self._pace.bytes_per_s)
         self.traffic.add(kind, written=len(data))
+        return version
 
     @contextmanager
     def _asking(self, path: str, kind: str) -> Iterator[float]:
@@ -291,51 +305,29 @@ class BlobStore:
             breaker.answered()
 
 
-def get_named(
-    store: ArtifactStore,
-    name: str,
-    max_bytes: int,
-    accept: Callable[[bytes], bool],
-    cursors: dict[str, Digest] | None = None,
-) -> bytes:
-    """The first of the objects given a name that `accept` finds to be the right one, however many others there are.
+class _RightVersions:
+    """Which version of an object this process put, or read and hashed; the oldest of MAX_VERSIONS goes first."""
 
-    Anybody may give any bytes a name, so `accept` recomputes what the name promises (a root, say). A caller that runs
-    out of time finds in `cursors` where it was, and goes on there the next time; after the last candidate it starts
-    again.
-    Raises ObjectMissing when nothing has the name, ObjectMismatch when nothing that has it is accepted, and what
-    `candidates` raises.
-    """
-    with waiting_at_most(SEARCH_S + max_bytes / SEARCH_BYTES_PER_S):
-        return _search(store, name, max_bytes, accept, {} if cursors is None else cursors)
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._noted: dict[Digest, ObjectVersion] = {}
 
+    def note(self, digest: Digest, version: ObjectVersion | None) -> None:
+        with self._lock:
+            self._noted.pop(digest, None)
+            if version is not None:
+                self._noted[digest] = version
+            while len(self._noted) > MAX_VERSIONS:
+                del self._noted[next(iter(self._noted))]
 
-def _search(
-    store: ArtifactStore, name: str, max_bytes: int, accept: Callable[[bytes], bool], cursors: dict[str, Digest]
-) -> bytes:
-    after = cursors.pop(name, None)
-    reasons: dict[str, int] = {}
-    refused: UnavailableError | None = None
-    for digest in store.candidates(name, after):
-        try:
-            data = store.get(digest, max_bytes)
-        except StoreSilent:
-            cursors[name] = digest
-            raise
-        except UnavailableError as error:
-            # The publisher of an object may deny it to others, or break it: that must not hide those behind it.
-            refused, reason = error, error.code
-        else:
-            if accept(data):
-                return data
-            refused, reason = None, "not what the name says"
-        reasons[reason] = reasons.get(reason, 0) + 1
-    if refused is not None and isinstance(refused, StoreDenied | StoreUnreachable) and len(reasons) == 1:
-        raise refused
-    if not reasons and after is None:
-        raise ObjectMissing(f"No object is named {name}.")
-    reasons_text = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-    raise ObjectMismatch(f"Of {sum(reasons.values())} objects named {name} none is the right one ({reasons_text}).")
+    def has(self, digest: Digest, version: ObjectVersion) -> bool:
+        """Whether this is the one; from then on its time counts as well."""
+        with self._lock:
+            noted = self._noted.get(digest)
+            if noted is None or not noted.is_of(version):
+                return False
+            self._noted[digest] = version
+            return True
 
 
 def open_store(location: str | Path, pace: StorePace | None = None) -> BlobStore:

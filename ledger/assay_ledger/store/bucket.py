@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from assay_ledger.deadline import within_budget
 from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
+from assay_ledger.store.interfaces import ObjectVersion
 
 if TYPE_CHECKING:
-    from obstore import GetResult
+    from obstore import GetResult, ObjectMeta
     from obstore.store import ObjectStore
 
 _CHUNK_BYTES: Final = 1 << 16
@@ -64,6 +65,9 @@ class _Half:
     """What has arrived of an object of `size` bytes."""
 
     size: int = 0
+    version: ObjectVersion | None = None
+    """None where it was written anew between two of its parts."""
+
     data: bytearray = field(default_factory=bytearray)
     begun: float = 0.0
     kept: float = 0.0
@@ -101,6 +105,11 @@ def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
         raise kind(_word(error)) from None
 
 
+def _version_of(found: ObjectMeta) -> ObjectVersion:
+    """By its tag, size and time: a tag may be an MD5 alone, of which somebody who makes both finds two with one."""
+    return ObjectVersion(f"{found['e_tag']} {found['size']}", f"{found['last_modified']}")
+
+
 def _word(error: Exception) -> str:
     """What the server said, if it said something: its status, and the code and words behind it."""
     text = str(error)
@@ -116,12 +125,14 @@ class Bucket:
         self._halves: OrderedDict[str, _Half] = OrderedDict()
         """By path, the one that was kept last at the end; of the loop's thread alone."""
 
-    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
+    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> tuple[bytes, ObjectVersion | None]:
         """The bytes of an object. The size that is announced, if it is allowed, adds to the time."""
         most = within_budget(seconds + max_bytes / bytes_per_s)
         return _within(self._read(path, max_bytes, seconds, bytes_per_s, most), most)
 
-    async def _read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int, most: float) -> bytes:
+    async def _read(
+        self, path: str, max_bytes: int, seconds: float, bytes_per_s: int, most: float
+    ) -> tuple[bytes, ObjectVersion | None]:
         from obstore.exceptions import BaseError
 
         half = self._halves.pop(path, None) or _Half()
@@ -138,7 +149,7 @@ class Bucket:
             raise
         if len(half.data) < half.size:
             raise ObjectTruncated(f"{path} ended after {len(half.data)} of {half.size} bytes.")
-        return bytes(half.data)
+        return bytes(half.data), half.version
 
     async def _go_on(
         self, path: str, half: _Half, max_bytes: int, seconds: float, bytes_per_s: int, most: float
@@ -151,8 +162,11 @@ class Bucket:
         if data and len(data) == half.size:  # the time was over when its last byte had come
             return
         async with asyncio.timeout(seconds) as limit:
-            found = await (self._rest(path, half) if data else obstore.get_async(self._backend, path))
-            half.size = int(found.meta["size"])
+            if data:
+                found = await self._rest(path, half)
+            else:
+                found = await obstore.get_async(self._backend, path)
+                half.size, half.version = int(found.meta["size"]), _version_of(found.meta)
             if half.size > max_bytes:
                 raise ObjectTooLarge(f"{path} has {half.size} bytes; it may have {max_bytes}.")
             limit.reschedule(start + min(seconds + (half.size - len(data)) / bytes_per_s, most))
@@ -199,6 +213,8 @@ class Bucket:
         found = await obstore.get_async(self._backend, path, options={"range": (len(half.data), half.size)})
         if int(found.meta["size"]) != half.size:
             raise ObjectTruncated(f"{path} had {half.size} bytes and now has {found.meta['size']}.")
+        if half.version != _version_of(found.meta):
+            half.version = None
         return found
 
     def read_range(self, path: str, start: int, length: int, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
@@ -223,23 +239,24 @@ class Bucket:
 
         return _within(read(), allowed)
 
-    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
-        """Puts an object."""
+    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> ObjectVersion | None:
+        """Puts an object. A server says its tag and not its time."""
         allowed = within_budget(seconds + len(data) / bytes_per_s)
 
-        async def write() -> None:
+        async def write() -> ObjectVersion | None:
             import obstore
 
             async with asyncio.timeout(allowed):
                 part = max(UPLOAD_BYTES, -(-len(data) // MOST_PARTS))
-                await obstore.put_async(self._backend, path, data, chunk_size=part)
+                taken = await obstore.put_async(self._backend, path, data, chunk_size=part)
+            return None if taken["e_tag"] is None else ObjectVersion(f"{taken['e_tag']} {len(data)}", None)
 
-        _within(write(), allowed)
+        return _within(write(), allowed)
 
-    def version(self, path: str, seconds: float) -> str | None:
-        """Which object is there, by its tag, size and time; None where there is none."""
+    def version(self, path: str, seconds: float) -> ObjectVersion | None:
+        """Which object is there; None where there is none."""
 
-        async def look() -> str | None:
+        async def look() -> ObjectVersion | None:
             import obstore
 
             async with asyncio.timeout(seconds):
@@ -247,7 +264,7 @@ class Bucket:
                     found = await obstore.head_async(self._backend, path)
                 except FileNotFoundError:
                     return None
-            return f"{found['e_tag']} {found['size']} {found['last_modified']}"
+            return _version_of(found)
 
         return _within(look(), seconds)
 

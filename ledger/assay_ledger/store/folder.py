@@ -25,6 +25,7 @@ from typing import Final
 
 from assay_ledger.deadline import Lane, within_budget
 from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
+from assay_ledger.store.interfaces import ObjectVersion
 
 MAX_DEPTH: Final = 10
 """Of folders: a name has at most 8 parts, below `names`, above its digests."""
@@ -46,6 +47,13 @@ def read_regular(name: str, max_bytes: int, at: int | None = None, start: int = 
 
     Raises FileNotFoundError for anything else, ObjectTooLarge before any byte is read, ObjectTruncated, OSError.
     """
+    return read_version(name, max_bytes, at, start, length)[0]
+
+
+def read_version(
+    name: str, max_bytes: int, at: int | None, start: int = 0, length: int | None = None
+) -> tuple[bytes, ObjectVersion]:
+    """The same, and which version of the file that was when it was opened."""
     with _as_missing(name):
         descriptor = os.open(name, _FILE, dir_fd=at)
         try:
@@ -63,7 +71,12 @@ def read_regular(name: str, max_bytes: int, at: int | None = None, start: int = 
             os.close(descriptor)
     if len(data) < wanted:
         raise ObjectTruncated(f"{name} ended after {len(data)} of {wanted} bytes.")
-    return data
+    return data, _version_of(found)
+
+
+def _version_of(found: os.stat_result) -> ObjectVersion:
+    """By the time of its last change as the system saw it, which nobody can set as they can that of writing."""
+    return ObjectVersion(f"{found.st_ino} {found.st_size}", f"{found.st_ctime_ns}")
 
 
 class Folder:
@@ -76,13 +89,13 @@ class Folder:
         self._root = root
         self._lane = Lane()
 
-    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
-        """The bytes of a file."""
+    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> tuple[bytes, ObjectVersion]:
+        """The bytes of a file, and its version when it was opened."""
 
-        def read() -> bytes:
+        def read() -> tuple[bytes, ObjectVersion]:
             *parents, name = path.split("/")
             with self._opened(parents) as at:
-                return read_regular(name, max_bytes, at)
+                return read_version(name, max_bytes, at)
 
         return self._lane.call(read, within_budget(seconds + max_bytes / bytes_per_s))
 
@@ -92,23 +105,22 @@ class Folder:
         def read() -> bytes:
             *parents, name = path.split("/")
             with self._opened(parents) as at:
-                return read_regular(name, max_bytes, at, start, length)
+                return read_version(name, max_bytes, at, start, length)[0]
 
         return self._lane.call(read, within_budget(seconds + length / bytes_per_s))
 
-    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
+    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> ObjectVersion:
         """Replaces a file; readers see the old bytes or the new ones."""
-        self._lane.call(lambda: self._write(path, data), within_budget(seconds + len(data) / bytes_per_s))
+        return self._lane.call(lambda: self._write(path, data), within_budget(seconds + len(data) / bytes_per_s))
 
-    def version(self, path: str, seconds: float) -> str | None:
+    def version(self, path: str, seconds: float) -> ObjectVersion | None:
         """Which regular file is there, as of its last change; None where there is none."""
 
-        def look() -> str | None:
+        def look() -> ObjectVersion | None:
             *parents, name = path.split("/")
             with self._opened(parents) as at, _as_missing(path):
                 found = os.stat(name, dir_fd=at, follow_symlinks=False)
-            is_file = stat.S_ISREG(found.st_mode)
-            return f"{found.st_ino} {found.st_size} {found.st_mtime_ns}" if is_file else None
+            return _version_of(found) if stat.S_ISREG(found.st_mode) else None
 
         try:
             return self._lane.call(look, seconds)
@@ -164,7 +176,7 @@ class Folder:
         finally:
             os.close(descriptor)
 
-    def _write(self, path: str, data: bytes) -> None:
+    def _write(self, path: str, data: bytes) -> ObjectVersion:
         *parents, name = path.split("/")
         is_lasting = parents[0] != "slots"  # heartbeats are written every 2 s and worth nothing after a crash
         with self._opened(parents, make=True) as at:
@@ -177,16 +189,18 @@ class Folder:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(data)
+                    file.flush()
                     if is_lasting:
-                        file.flush()
                         os.fsync(descriptor)
-                try:
-                    os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
-                except (IsADirectoryError, NotADirectoryError, FileExistsError):
-                    _set_aside(name, at)
-                    os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
+                    try:
+                        os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
+                    except (IsADirectoryError, NotADirectoryError, FileExistsError):
+                        _set_aside(name, at)
+                        os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
+                    written = _version_of(os.fstat(descriptor))  # a rename counts as a change
                 if is_lasting:
                     os.fsync(at)
+                return written
             except BaseException:
                 with suppress(OSError):
                     os.unlink(fresh, dir_fd=at)

@@ -44,6 +44,21 @@ class StoreTraffic:
             self.bytes_written += written
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectVersion:
+    """Which bytes lie at a path: another one after each time that somebody wrote there.
+
+    `time` is None where whoever wrote them was not told it; `tag` alone may be the same for the same bytes.
+    """
+
+    tag: str
+    time: str | None
+
+    def is_of(self, later: ObjectVersion) -> bool:
+        """Whether what was seen later is, as far as one can know, what was written or read as this one."""
+        return self.tag == later.tag and self.time in (None, later.time)
+
+
 class Backend(Protocol):
     """Where a store's bytes are. Raises TimeoutError, FileNotFoundError, PermissionError, ConnectionError, OSError.
 
@@ -52,8 +67,8 @@ class Backend(Protocol):
     than the caller's budget has left (`deadline.within_budget`).
     """
 
-    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
-        """Raises ObjectTooLarge, ObjectTruncated."""
+    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> tuple[bytes, ObjectVersion | None]:
+        """The bytes, and their version where one is sure of it. Raises ObjectTooLarge, ObjectTruncated."""
         ...
 
     def read_range(self, path: str, start: int, length: int, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
@@ -63,12 +78,12 @@ class Backend(Protocol):
         """
         ...
 
-    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
-        """Replaces what is there; readers see the old bytes or the new ones."""
+    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> ObjectVersion | None:
+        """Replaces what is there; readers see the old bytes or the new ones. Gives the version, if it is told one."""
         ...
 
-    def version(self, path: str, seconds: float) -> str | None:
-        """Another text after each time that what is there was written; None where nothing is to be read."""
+    def version(self, path: str, seconds: float) -> ObjectVersion | None:
+        """Which bytes are there; None where nothing is to be read."""
         ...
 
     def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
@@ -110,8 +125,11 @@ class ArtifactStore(Protocol):
         """Does the store list that name of a digest? One look, however many others have it."""
         ...
 
-    def version(self, digest: Digest) -> str | None:
-        """Another text after each time that somebody put an object of that digest; None where there is none."""
+    def serves(self, digest: Digest, max_bytes: int) -> bool:
+        """Does it list an object of that digest whose bytes are the right ones?
+
+        They are read where somebody wrote there since this process put them or read them, and only then.
+        """
         ...
 
     def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:

@@ -261,15 +261,15 @@ class MirroredStore(BlobStore):
 
     def has(self, digest: Digest) -> bool:
         """See ArtifactStore: whether any lists it."""
-        return any(self._all(lambda store: store.has(digest)))
+        return self._any(lambda store: store.has(digest))
 
     def is_named(self, digest: Digest, name: str) -> bool:
         """See ArtifactStore: whether any does."""
-        return any(self._all(lambda store: store.is_named(digest, name)))
+        return self._any(lambda store: store.is_named(digest, name))
 
-    def version(self, digest: Digest) -> str | None:
-        """See ArtifactStore: of the first that lists it."""
-        return next((found for found in self._all(lambda store: store.version(digest)) if found is not None), None)
+    def serves(self, digest: Digest, max_bytes: int) -> bool:
+        """See ArtifactStore: whether any does; those behind the first that does are not asked."""
+        return self._any(lambda store: store.serves(digest, max_bytes))
 
     def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
         """See ArtifactStore: what any of them lists."""
@@ -325,6 +325,21 @@ class MirroredStore(BlobStore):
             except UnavailableError as error:
                 errors.append(error)
         raise errors[0]
+
+    def _any(self, ask: Callable[[BlobStore], bool]) -> bool:
+        """Whether one says so. Raises what the first raises where none answers."""
+        answers, errors = builtins.list[bool](), builtins.list[UnavailableError]()
+        for store in self.stores:
+            try:
+                answers.append(ask(store))
+            except UnavailableError as error:
+                errors.append(error)
+            else:
+                if answers[-1]:
+                    return True
+        if not answers:
+            raise errors[0]
+        return False
 
     def _all(self, ask: Callable[[BlobStore], T]) -> builtins.list[T]:
         """What those answer that do. Raises what the first raises where none does."""

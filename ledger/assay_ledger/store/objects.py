@@ -27,20 +27,19 @@ from assay.protocol.rounds.ids import marks_digest
 from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
-from assay_ledger.store.blobs import ArtifactStore, ObjectMissing, StoreDenied, StoreUnreachable, get_named
-from assay_ledger.store.errors import NoRoomForData
+from assay_ledger.store.errors import NoRoomForData, ObjectMissing, StoreDenied, StoreUnreachable
+from assay_ledger.store.interfaces import ArtifactStore
 from assay_ledger.store.listfile import file_size, pack, runs, unpack, unpack_views
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
 from assay_ledger.store.packing import ElementRun, packed
 from assay_ledger.store.parts import fetch_parts, part_count, put_parts
+from assay_ledger.store.search import get_named
 
 MAX_PROGRAM_BYTES: Final = 1 << 28
 
 MAPPED_FROM: Final = 1 << 22
 """Bytes of a tensor from which on it is mapped; a smaller one costs more as a file than as memory."""
-
-MAX_VERSIONS: Final = 1024
 
 Tensors = tuple[bytes, ...]
 """The bytes of a list's tensors, row-major little-endian."""
@@ -59,8 +58,6 @@ class Objects:
         self._told: Sequence[Callable[[], DigestMap]] = ()
         self._noted: dict[Digest, Digest] = {}
         self._cursors: dict[str, Digest] = {}
-        self._versions: dict[Digest, str] = {}
-        """Of lists that were put, fetched or looked at from here, as the store had them then; the oldest goes first."""
 
     @contextmanager
     def own_copies_first(self) -> Iterator[None]:
@@ -209,18 +206,7 @@ class Objects:
         # Attack: the name alone is deleted, so that nobody finds what is there.
         if not self.store.is_named(digest, f"lists/{root.hex()}"):
             return False
-        version = self.store.version(digest)
-        if version is None or self._versions.get(digest) == version:
-            return version is not None
-        # Attack: other bytes in the place of the right ones: whoever may write and not delete can do that.
-        try:
-            self.store.get(digest, file_size(specs))
-        except (StoreUnreachable, StoreDenied):
-            raise
-        except UnavailableError:
-            return False
-        self._versions[digest] = version
-        return True
+        return self.store.serves(digest, file_size(specs))
 
     def keep_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
         """Keeps a list in the local cache without publishing it; returns the list root."""
@@ -291,19 +277,7 @@ class Objects:
 
     def _put(self, name: str, data: bytes, layout: Sequence[ElementRun]) -> Digest:
         """Into the store, packed where a layout is known and that is smaller; own copies are never packed."""
-        digest = self.store.put(data, name, packed(data, layout) if layout else None)
-        if layout:
-            self._note_version(digest)
-        return digest
-
-    def _note_version(self, digest: Digest) -> None:
-        """Of an object whose bytes in the store are right now."""
-        with suppress(UnavailableError):
-            self._versions.pop(digest, None)
-            if (version := self.store.version(digest)) is not None:
-                self._versions[digest] = version
-        while len(self._versions) > MAX_VERSIONS:
-            del self._versions[next(iter(self._versions))]
+        return self.store.put(data, name, packed(data, layout) if layout else None)
 
     def _fetch(
         self,
@@ -328,8 +302,6 @@ class Objects:
                 with suppress(UnavailableError):
                     self._put(name, copy, layout)
             return copy
-        if layout and self.local_cache is not None:
-            self._note_version(Digest(sha256(data).digest()))
         if self.local_cache is not None:
             self.local_cache.put(name, data)
         return data

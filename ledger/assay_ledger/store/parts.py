@@ -21,7 +21,9 @@ from assay.protocol.trees import merkle
 from assay.protocol.trees.tensors import LEAF_SIZE, TensorSpec
 from assay.protocol.types import Digest
 from assay_ledger.deadline import waiting_at_most
-from assay_ledger.store.blobs import SEARCH_BYTES_PER_S, SEARCH_S, ArtifactStore, ObjectMismatch, ObjectMissing
+from assay_ledger.store.errors import ObjectMismatch, ObjectMissing
+from assay_ledger.store.interfaces import ArtifactStore
+from assay_ledger.store.search import SEARCH_BYTES_PER_S, SEARCH_S
 
 PART_BYTES: Final = LEAF_SIZE << 16
 """A tensor above this is stored in parts. Another number is another name for the same tensor."""

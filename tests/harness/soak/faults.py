@@ -16,6 +16,7 @@ from assay.protocol.digests import keccak
 from assay_ledger.chain.client import Chain
 from assay_ledger.store.blobs import BlobStore, StorePace
 from assay_ledger.store.folder import Folder
+from assay_ledger.store.interfaces import ObjectVersion
 from tests.harness.providers import BODIES, ERRORS, ProviderNode, Reply, Twist, changed, said
 
 CALL_S: Final = 0.4
@@ -35,28 +36,28 @@ class FaultyBackend:
         self.mode: str | None = None
         self.failed = 0
 
-    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
+    def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> tuple[bytes, ObjectVersion]:
         """See Backend."""
         self._fail(seconds)
         if self.mode == "empty":
             self.failed += 1
             raise FileNotFoundError(errno.ENOENT, "gone", path)
-        data = self._folder.read(path, max_bytes, seconds, bytes_per_s)
+        data, version = self._folder.read(path, max_bytes, seconds, bytes_per_s)
         if self.mode == "lies" and data:
             self.failed += 1
             at = self._rng.randrange(len(data))
-            return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
-        return data
+            data = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+        return data, version
 
-    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> None:
+    def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> ObjectVersion:
         """See Backend."""
         self._fail(seconds)
         if self.mode == "full":
             self.failed += 1
             raise OSError(errno.ENOSPC, "No space left on device")
-        self._folder.write(path, data, seconds, bytes_per_s)
+        return self._folder.write(path, data, seconds, bytes_per_s)
 
-    def version(self, path: str, seconds: float) -> str | None:
+    def version(self, path: str, seconds: float) -> ObjectVersion | None:
         """See Backend."""
         self._fail(seconds)
         return None if self.mode == "empty" else self._folder.version(path, seconds)

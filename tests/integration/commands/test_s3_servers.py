@@ -16,10 +16,10 @@ from assay_ledger.store.blobs import (
     ObjectMissing,
     ObjectTooLarge,
     StoreDenied,
-    get_named,
     open_store,
 )
 from assay_ledger.store.objects import Objects
+from assay_ledger.store.search import get_named
 from tests.harness.s3_servers import has_swift, running_moto, running_swift
 
 SERVERS = {"moto": running_moto, "swift": running_swift}

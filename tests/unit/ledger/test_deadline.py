@@ -13,8 +13,9 @@ import pytest
 
 from assay.protocol.types import Digest
 from assay_ledger.deadline import MAX_REST_S, REST_S, SILENCES, Breaker, Lane, waiting, waiting_at_most
-from assay_ledger.store.blobs import BlobStore, StorePace, StoreSilent, StoreUnreachable, get_named, open_store
+from assay_ledger.store.blobs import BlobStore, StorePace, StoreSilent, StoreUnreachable, open_store
 from assay_ledger.store.folder import Folder
+from assay_ledger.store.search import get_named
 from tests.harness.buckets import ServedBucket, eventually, running_bucket, soon
 
 CALL_S = StorePace().call_s

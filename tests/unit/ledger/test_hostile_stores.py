@@ -20,12 +20,12 @@ from assay_ledger.store.blobs import (
     StorePace,
     StoreSilent,
     StoreUnreachable,
-    get_named,
     open_store,
 )
 from assay_ledger.store.folder import Folder
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects
+from assay_ledger.store.search import get_named
 from tests.harness.buckets import HOSTILITIES, ServedBucket, running_bucket, soon
 
 SPECS = [TensorSpec(DType.F32, (2, 3)), TensorSpec(DType.I32, (4,))]

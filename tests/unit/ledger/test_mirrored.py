@@ -21,11 +21,12 @@ from assay_ledger.store.blobs import (
     StoreDenied,
     StorePace,
     StoreUnreachable,
-    get_named,
+    object_path,
     open_store,
 )
 from assay_ledger.store.folder import Folder
 from assay_ledger.store.mirrored import MirroredStore, open_stores
+from assay_ledger.store.search import get_named
 from tests.harness.buckets import HOSTILITIES, ServedBucket, eventually, running_bucket, soon
 
 PACE = StorePace(call_s=0.5)
@@ -208,6 +209,40 @@ def test_what_the_store_that_took_it_has_no_more_is_no_mirrors_object(tmp_path: 
     first.put(bytes(2000))
     mirrored._Copying(first, digest, bytes(2000), None)(second)
     assert second.get(digest, 2000) == bytes(2000)
+
+
+def test_whether_an_object_is_served_is_said_of_the_store_that_has_the_right_bytes(tmp_path: Path) -> None:
+    """Attack: other bytes in the store that is asked first; whoever took the right ones from another was content."""
+    first, second = (open_store(tmp_path / name) for name in ("first", "second"))
+    store = MirroredStore([first, second])
+    digest = open_store(tmp_path / "second").put(b"right bytes")
+    open_store(tmp_path / "first").put_as(digest, b"other bytes")
+    assert store.get(digest, 11) == b"right bytes" and store.serves(digest, 11)
+    open_store(tmp_path / "second").delete(object_path(digest))
+    assert store.has(digest) and not store.serves(digest, 11)
+
+
+def test_a_copy_that_comes_later_is_no_reason_to_read_again(tmp_path: Path) -> None:
+    first, second = (open_store(tmp_path / name) for name in ("first", "second"))
+    store = MirroredStore([first, second])
+    digest = first.put(b"right bytes")
+    assert store.serves(digest, 11)
+    open_store(tmp_path / "second").put(b"right bytes")
+    assert store.serves(digest, 11)
+    assert not any(each.traffic.calls.get("read") for each in (first, second))
+
+
+def test_an_object_is_served_where_one_store_says_so_and_others_do_not_answer(
+    bucket: ServedBucket, tmp_path: Path
+) -> None:
+    store, first, second = pair(bucket, tmp_path)
+    digest = second.put(b"right bytes")
+    bucket.status = 403
+    assert store.serves(digest, 11) and not store.serves(Digest(bytes(32)), 11)
+    second.delete(object_path(digest))
+    assert not store.serves(digest, 11)
+    with pytest.raises(StoreDenied):
+        MirroredStore([first, first]).serves(digest, 11)
 
 
 class RefusingStore(BlobStore):

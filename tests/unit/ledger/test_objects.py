@@ -84,12 +84,12 @@ def test_who_put_a_list_sees_that_others_wrote_over_it_and_reads_nothing_else(tm
     before = store.traffic.bytes_read
     assert objects.is_served(root, SPECS)
     assert store.traffic.bytes_read == before
-    store.put_as(digest, b"other bytes")
+    open_store(tmp_path / "store").put_as(digest, b"other bytes")
     assert not objects.is_served(root, SPECS)
     objects.put_list(SPECS, TENSORS)
     assert objects.is_served(root, SPECS)
     # The same bytes by somebody else are looked at once.
-    Objects(store).put_list(SPECS, TENSORS)
+    Objects(open_store(tmp_path / "store")).put_list(SPECS, TENSORS)
     before = store.traffic.bytes_read
     assert objects.is_served(root, SPECS) and objects.is_served(root, SPECS)
     assert store.traffic.bytes_read - before == file_size(SPECS)
@@ -98,25 +98,26 @@ def test_who_put_a_list_sees_that_others_wrote_over_it_and_reads_nothing_else(tm
 def test_who_fetched_a_list_sees_that_others_wrote_over_it_and_reads_nothing_else(tmp_path: Path) -> None:
     """Attack: the same with a base that an auditor did not put: only those who had put it healed it."""
     store = open_store(tmp_path / "store")
-    root = Objects(store).put_list(SPECS, TENSORS)
+    root = Objects(open_store(tmp_path / "store")).put_list(SPECS, TENSORS)
     objects = Objects(store, LocalCache(tmp_path / "copies"))
     assert objects.list(root, SPECS) == TENSORS
     before = store.traffic.bytes_read
     assert objects.is_served(root, SPECS)
     assert store.traffic.bytes_read == before
-    store.put_as(objects.list_digest(root, SPECS), b"other bytes")
+    open_store(tmp_path / "store").put_as(objects.list_digest(root, SPECS), b"other bytes")
     assert not objects.is_served(root, SPECS)
 
 
 def test_who_was_restarted_looks_once_at_what_lies_where_its_list_was(tmp_path: Path) -> None:
     """Attack: what was written over is taken for right by whoever knows not which version it put."""
     store = open_store(tmp_path / "store")
-    root = Objects(store, LocalCache(tmp_path / "copies")).put_list(SPECS, TENSORS)
+    root = Objects(open_store(tmp_path / "store"), LocalCache(tmp_path / "copies")).put_list(SPECS, TENSORS)
     objects = Objects(store, LocalCache(tmp_path / "copies"))
     before = store.traffic.bytes_read
     assert objects.is_served(root, SPECS) and objects.is_served(root, SPECS)
     assert store.traffic.bytes_read - before == file_size(SPECS)
-    store.put_as(objects.list_digest(root, SPECS), b"other bytes")
+    store = open_store(tmp_path / "store")
+    open_store(tmp_path / "store").put_as(objects.list_digest(root, SPECS), b"other bytes")
     assert not Objects(store, LocalCache(tmp_path / "copies")).is_served(root, SPECS)
 
 

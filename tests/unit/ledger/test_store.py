@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -24,9 +25,10 @@ from assay_ledger.store.blobs import (
     StoreAddressInvalid,
     StoreDenied,
     StoreUnreachable,
-    get_named,
+    object_path,
     open_store,
 )
+from assay_ledger.store.search import get_named
 from tests.harness.buckets import ServedBucket, running_bucket
 
 RUN = Digest(b"\x07" * 32)
@@ -85,6 +87,50 @@ def test_an_object_above_its_bound_is_refused(store: ArtifactStore) -> None:
         store.get(digest, 4)
     with pytest.raises(ObjectTooLarge):
         store.get(digest, 0)
+
+
+def lying_after(store: BlobStore, call: str, lie: bytes) -> Any:
+    """As `call` of what the store lies in, and somebody writes other bytes there before its answer is looked at."""
+    backend = cast(Any, store)._backend
+    done = getattr(backend, call)
+
+    def answer(path: str, *arguments: Any) -> Any:
+        found = done(path, *arguments)
+        type(backend).write(backend, path, lie, 5.0, 1 << 20)
+        return found
+
+    return answer
+
+
+@pytest.mark.parametrize("call", ["write", "read"])
+def test_an_object_is_served_until_others_write_there_and_is_read_once_then(
+    store: BlobStore, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack: other bytes come between those that an actor puts, or reads, and its look at which version that was."""
+    data, path = b"right bytes", object_path(digest_of(b"right bytes"))
+    digest = store.put(data)
+    assert store.serves(digest, 11) and store.serves(digest, 11) and store.traffic.calls.get("read", 0) == 0
+    assert store.get(digest, 11) == data and store.serves(digest, 11) and store.traffic.calls["read"] == 1
+    for lie in (b"other bytes", b"longer than these"):
+        with monkeypatch.context() as patched:
+            patched.setattr(store._backend, call, lying_after(store, call, lie))
+            assert call == "write" or store.get(digest, 11) == data
+            assert call == "read" or store.put(data) == digest
+        assert not store.serves(digest, 11) and not store.serves(digest, 20)
+        store._backend.write(path, data, 5.0, 1 << 20)
+        before = store.traffic.calls["read"]
+        # Right again, by whomever: that is read once, or not at all where the tag says that it is what was put.
+        assert store.serves(digest, 11) and store.serves(digest, 11) and store.traffic.calls["read"] <= before + 1
+
+
+def test_a_tag_that_two_objects_share_is_no_version(bucket: ServedBucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attack: a bucket's tag is an MD5, of which somebody who makes both finds two objects with one."""
+    monkeypatch.setattr("tests.harness.buckets.md5", lambda _: hashlib.md5(b"the same"))
+    store = open_store("s3://bucket/")
+    digest = store.put(b"right bytes")
+    assert store.serves(digest, 11)
+    open_store("s3://bucket/").put_as(digest, b"other bytes")
+    assert not store.serves(digest, 11)
 
 
 def test_names_list_what_was_put_under_them_and_only_that(store: ArtifactStore) -> None:

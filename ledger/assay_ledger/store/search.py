@@ -1,0 +1,63 @@
+"""The right one among the objects that strangers gave one name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from assay.protocol.errors import UnavailableError
+from assay.protocol.types import Digest
+from assay_ledger.deadline import waiting_at_most
+from assay_ledger.store.errors import ObjectMismatch, ObjectMissing, StoreDenied, StoreSilent, StoreUnreachable
+from assay_ledger.store.interfaces import ArtifactStore
+
+SEARCH_S: Final = 120.0
+SEARCH_BYTES_PER_S: Final = 1 << 18
+"""How long one search among the objects of a name takes at most; `waiting_at_most` gives a caller less."""
+
+
+def get_named(
+    store: ArtifactStore,
+    name: str,
+    max_bytes: int,
+    accept: Callable[[bytes], bool],
+    cursors: dict[str, Digest] | None = None,
+) -> bytes:
+    """The first of the objects given a name that `accept` finds to be the right one, however many others there are.
+
+    Anybody may give any bytes a name, so `accept` recomputes what the name promises (a root, say). A caller that runs
+    out of time finds in `cursors` where it was, and goes on there the next time; after the last candidate it starts
+    again.
+    Raises ObjectMissing when nothing has the name, ObjectMismatch when nothing that has it is accepted, and what
+    `candidates` raises.
+    """
+    with waiting_at_most(SEARCH_S + max_bytes / SEARCH_BYTES_PER_S):
+        return _search(store, name, max_bytes, accept, {} if cursors is None else cursors)
+
+
+def _search(
+    store: ArtifactStore, name: str, max_bytes: int, accept: Callable[[bytes], bool], cursors: dict[str, Digest]
+) -> bytes:
+    after = cursors.pop(name, None)
+    reasons: dict[str, int] = {}
+    refused: UnavailableError | None = None
+    for digest in store.candidates(name, after):
+        try:
+            data = store.get(digest, max_bytes)
+        except StoreSilent:
+            cursors[name] = digest
+            raise
+        except UnavailableError as error:
+            # The publisher of an object may deny it to others, or break it: that must not hide those behind it.
+            refused, reason = error, error.code
+        else:
+            if accept(data):
+                return data
+            refused, reason = None, "not what the name says"
+        reasons[reason] = reasons.get(reason, 0) + 1
+    if refused is not None and isinstance(refused, StoreDenied | StoreUnreachable) and len(reasons) == 1:
+        raise refused
+    if not reasons and after is None:
+        raise ObjectMissing(f"No object is named {name}.")
+    reasons_text = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    raise ObjectMismatch(f"Of {sum(reasons.values())} objects named {name} none is the right one ({reasons_text}).")
