@@ -294,9 +294,17 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def print_json(document: Any, file: TextIO | None = None) -> None:
-    """One JSON document on stdout, or on what stands in for it, in ASCII where that takes anything but UTF-8."""
+    """One JSON document on stdout, or on what stands in for it, in ASCII where that takes anything but UTF-8.
+
+    What is no number, such as the loss of a training that diverged, is `null`: JSON has no other word for it.
+    """
     is_utf8 = ((file or sys.stdout).encoding or "").lower().replace("-", "") == "utf8"
-    typer.echo(json.dumps(document, default=_jsonable, ensure_ascii=not is_utf8), file=file)
+    write = partial(json.dumps, default=_jsonable, ensure_ascii=not is_utf8)
+    try:
+        text = write(document, allow_nan=False)
+    except ValueError:
+        text = write(json.loads(write(document), parse_constant=lambda _: None))
+    typer.echo(text, file=file)
 
 
 LEAST_WIDTH = 10

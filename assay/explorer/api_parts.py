@@ -124,23 +124,30 @@ def page_of(reader: RunReader, table: ListedTable, start: int, limit: int) -> di
     return {"items": items, "next_cursor": str(start + limit) if more else None}
 
 
+DIVERGED: Final = "The loss of every generation that was computed so far is no number: the training diverged."
+
+
 def losses_document(losses: Losses | None, wanted: Callable[[], list[Wanted]]) -> dict[str, Any]:
     """The points of the loss curve known so far."""
     if losses is None:
         return {"points": [], "letter_entropy": None, "reason": "no store is named"}
     points = losses.points(wanted())
+    reason = losses.reason
+    if reason is None and not any(p.loss is not None and not p.diverged for p in points):
+        reason = DIVERGED if any(p.diverged for p in points) else losses.missed
     return {
         "points": [
             {
                 "step": p.wanted.step,
                 "label": p.wanted.label,
                 "root": "0x" + p.wanted.root.hex(),
-                "loss": p.loss,
+                "loss": None if p.diverged else p.loss,
+                "diverged": p.diverged,
             }
             for p in points
         ],
         "letter_entropy": losses.letter_entropy,
-        "reason": losses.reason or (None if any(p.loss is not None for p in points) else losses.missed),
+        "reason": reason,
     }
 
 

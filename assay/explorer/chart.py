@@ -50,7 +50,7 @@ def loss_chart(
     points: Sequence[Point], letter_entropy: float | None, steps_per_round: int, size: Size = WIDE
 ) -> str | None:
     """The curve of every loss known so far; None while there is none."""
-    known = [(p.wanted, p.loss) for p in points if p.loss is not None and math.isfinite(p.loss)]
+    known = [(p.wanted, p.loss) for p in points if p.loss is not None and not p.diverged]
     if not known:
         return None
     last = max(w.step for w, _ in known) or steps_per_round

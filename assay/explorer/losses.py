@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 from assay.explorer.lookups import odd
@@ -50,6 +51,11 @@ class Point:
 
     wanted: Wanted
     loss: float | None
+
+    @property
+    def diverged(self) -> bool:
+        """Whether the loss of these weights is no number: JSON and curves have none for it."""
+        return self.loss is not None and not isfinite(self.loss)
 
 
 def wanted_points(reader: RunReader) -> list[Wanted]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import math
 import re
 import threading
 import time
@@ -16,7 +18,7 @@ from unittest.mock import Mock
 import pytest
 
 from assay.amounts import Currency
-from assay.explorer.api_parts import losses_document
+from assay.explorer.api_parts import DIVERGED, losses_document
 from assay.explorer.chart import MOST_POINTS, loss_chart
 from assay.explorer.codes import STANDING_CODES, all_codes, event_meaning, find_code
 from assay.explorer.losses import AGAIN_AFTER_S, Losses, Point, Wanted, Weigh
@@ -126,6 +128,29 @@ def test_each_weight_is_evaluated_once_and_what_is_missing_stays_open() -> None:
     assert [p.loss for p in found] == [2.5, None, 2.5]
     assert calls == [root("a"), root("gone"), root("b")]
     assert losses.letter_entropy == 3.0
+
+
+@pytest.mark.parametrize("first", [2.5, math.nan])
+def test_a_loss_that_is_no_number_is_none_and_said(first: float) -> None:
+    """Bad luck: one generation that diverged, and the page of losses answered with an error for ever."""
+    of = {root("a"): first, root("b"): math.inf}
+    losses, wanted = (
+        Losses(lambda: (of.__getitem__, None)),
+        [
+            Wanted(root("a"), 0, "genesis"),
+            Wanted(root("b"), 25, "generation 1"),
+        ],
+    )
+    losses.points(wanted)
+    losses.wait()
+    document = json.loads(json.dumps(losses_document(losses, lambda: wanted), allow_nan=False))
+    assert [(p["loss"], p["diverged"]) for p in document["points"]] == [
+        (None, True) if math.isnan(first) else (2.5, False),
+        (None, True),
+    ]
+    assert document["reason"] == (DIVERGED if math.isnan(first) else None)
+    chart = loss_chart(losses.points(wanted), None, 25)
+    assert (chart is None) == math.isnan(first) and "nan" not in (chart or "") and "inf" not in (chart or "")
 
 
 def test_without_text_or_torch_the_page_gets_a_reason() -> None:

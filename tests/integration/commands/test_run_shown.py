@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from assay.amounts import TEST_MONEY
 from assay.bench.imagined_run import ImaginedRun, imagined_events
 from assay.cli import run_documents
-from assay.cli.common import print_table
+from assay.cli.common import print_json, print_table
 from assay.cli.run_documents import progress, show_progress
 from assay.explorer.reader import RunReader
 from assay.protocol.types import Round
@@ -58,6 +59,12 @@ def test_where_there_is_no_room_for_them_figures_are_broken_and_not_cut(
     print_table("", ("a", "b", "c"), [("1" * 20, "2" * 20, "3" * 20)])
     text = capsys.readouterr().out
     assert [text.count(digit) for digit in "123"] == [20, 20, 20]
+
+
+def test_json_has_null_for_what_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
+    """Bad luck: a training diverged, and no reader of JSON took the document for one."""
+    print_json({"loss": math.nan, "rows": [1.5, -math.inf, "NaN", b"\x01"]})
+    assert capsys.readouterr().out == '{"loss": null, "rows": [1.5, null, "NaN", "0x01"]}\n'
 
 
 def test_of_a_long_run_the_newest_lines_are_shown_and_the_others_counted(
