@@ -105,7 +105,7 @@ def _origin(run: Run, state: RunState, game: GameRecord) -> ClaimOrigin:
 def fetch(chain: Chain, tx_hash: bytes) -> MinedTransaction:
     """A mined transaction as it was signed. Raises UnavailableError when the node does not give it whole."""
     found = chain.read(lambda: chain.w3.eth.get_transaction(HexBytes(tx_hash)))
-    block = chain.read(lambda: chain.w3.eth.get_block(found["blockNumber"]))
+    block = chain.block_at(int(found["blockNumber"]))
     raw = _rebuilt(dict(found)) or _asked(chain, tx_hash)
     if raw is None or keccak(raw) != tx_hash:
         raise UnavailableError(

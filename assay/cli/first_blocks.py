@@ -50,7 +50,7 @@ def _was_there_before(run: Run, block: int) -> bool:
 
 
 def _hash_of(run: Run, block: int) -> str:
-    return run.chain.read(lambda: "0x" + bytes(run.chain.w3.eth.get_block(block)["hash"]).hex())
+    return "0x" + run.chain.block_at(block)["hash"].hex()
 
 
 def _noted(folder: Path) -> dict[str, tuple[int, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import TypeVar, cast
 
 from web3.types import BlockData, LogReceipt
@@ -72,7 +71,6 @@ class BlockChain:
     turn: int = 0
 
     def __post_init__(self) -> None:
-        self.w3 = SimpleNamespace(eth=SimpleNamespace(get_block=lambda number: self._seen[number].data))
         self.mine([()])
 
     @property
@@ -100,6 +98,9 @@ class BlockChain:
 
     def block(self, hash_: bytes) -> BlockData:
         return next(block.data for block in self._seen if block.hash == hash_)
+
+    def block_at(self, number: int) -> BlockData:
+        return self._seen[number].data
 
     def has_block(self, hash_: bytes) -> bool:
         return any(block.hash == hash_ for block in self._seen)

@@ -18,6 +18,7 @@ from typing import Final
 import requests
 from eth_abi.exceptions import DecodingError
 from requests.exceptions import InvalidHeader, InvalidSchema, InvalidURL, MissingSchema
+from tenacity import RetryCallState
 from web3.exceptions import (
     BlockNotFound,
     ContractLogicError,
@@ -152,6 +153,23 @@ def wait_before(tried: int, error: BaseException, spread: Callable[[], float] = 
     backoff = min(_FIRST_WAIT_S * 2 ** min(tried - 1, _DOUBLINGS), _BACKOFF_MOST_S)
     # Actors that were refused together must not come back together.
     return float(min(max(backoff * (0.5 + spread() / 2), retry_after(error)), WAIT_MOST_S))
+
+
+def may_pass(state: RetryCallState) -> bool:
+    """Whether a call failed by an error, and not by a process that ends."""
+    return state.outcome is not None and state.outcome.failed and isinstance(raised_in(state), Exception)
+
+
+def raised_in(state: RetryCallState) -> BaseException:
+    """What a call that failed raised."""
+    error = None if state.outcome is None else state.outcome.exception()
+    assert error is not None
+    return error
+
+
+def pause(state: RetryCallState) -> float:
+    """Seconds before a call is tried again."""
+    return wait_before(state.attempt_number, raised_in(state))
 
 
 def retry_after(error: BaseException) -> float:

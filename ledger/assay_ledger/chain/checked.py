@@ -17,10 +17,13 @@ def checked_chain_id(said: int) -> int:
     return int(said)
 
 
-def checked_block(said: BlockData) -> BlockData:
-    """A block that has what is read of one. Raises KeyError, TypeError or ValueError."""
-    int(said["number"]), int(said["timestamp"]), bytes(said["hash"]), bytes(said["parentHash"])
-    return said
+def checked_block(said: dict[str, Any]) -> BlockData:
+    """What is read of a block, in plain numbers and bytes. Raises KeyError, TypeError or ValueError."""
+    used: dict[str, Any] = {name: int(said[name], 16) for name in ("number", "timestamp")}
+    used |= {name: _bytes(said[name]) for name in ("hash", "parentHash")}
+    if (base_fee := said.get("baseFeePerGas")) is not None:
+        used["baseFeePerGas"] = int(base_fee, 16)
+    return cast(BlockData, used)
 
 
 def listed(said: Any) -> list[dict[str, Any]]:

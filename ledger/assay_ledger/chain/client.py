@@ -24,7 +24,7 @@ from web3.types import BlockData, LogReceipt, RPCEndpoint, TxParams, TxReceipt, 
 
 from assay.protocol.errors import AssayError, RejectedError, UnavailableError
 from assay.protocol.types import Address
-from assay_ledger.chain.answers import Failure, failure_of, patience_with, reason, wait_before
+from assay_ledger.chain.answers import Failure, failure_of, may_pass, patience_with, pause, raised_in, reason
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.checked import checked_block, checked_chain_id, checked_log, listed
 from assay_ledger.chain.endpoints import EndpointPool
@@ -123,7 +123,7 @@ class Chain:
         Raises UnavailableError: NodeUnreachable, RpcError, RangeRefused (`answers` says which failure is which).
         """
         try:
-            for attempt in Retrying(retry=_may_pass, stop=self._is_enough, wait=_wait, sleep=self.sleep, reraise=True):
+            for attempt in Retrying(retry=may_pass, stop=self._is_enough, wait=pause, sleep=self.sleep, reraise=True):
                 with attempt:
                     return self._asked(ask)
         except PASSED_ON:
@@ -141,7 +141,7 @@ class Chain:
             raise
 
     def _is_enough(self, state: RetryCallState) -> bool:
-        patience = patience_with(failure_of(_raised_in(state)), self._retry_for_s)
+        patience = patience_with(failure_of(raised_in(state)), self._retry_for_s)
         return max(state.seconds_since_start or 0.0, state.idle_for) + state.upcoming_sleep >= patience
 
     def said(self, error: Exception, called: bytes = b"") -> AssayError:
@@ -170,9 +170,7 @@ class Chain:
 
     def head(self) -> Head:
         """The newest block."""
-        head = self.read(lambda: Head.of(self.w3.eth.get_block("latest")))
-        self.pace.saw(head.number)
-        return head
+        return Head.of(self.newest())
 
     @property
     def turn(self) -> int:
@@ -184,26 +182,35 @@ class Chain:
         return self.pool is not None and self.pool.refuse(turn, why)
 
     def newest(self) -> BlockData:
-        """The newest block as the node gives it."""
-        block = self.read(lambda: checked_block(self.w3.eth.get_block("latest")))
+        """What is read of the newest block."""
+        block = self._block("eth_getBlockByNumber", "latest")
         self.pace.saw(int(block["number"]))
         return block
 
     def block(self, hash_: bytes) -> BlockData:
         """The block with a hash. Raises UnavailableError (NodeUnreachable) for one that the node does not have."""
-        return self.read(lambda: checked_block(self.w3.eth.get_block(HexBytes(hash_))))
+        return self._block("eth_getBlockByHash", "0x" + hash_.hex())
+
+    def block_at(self, number: int) -> BlockData:
+        """The block with a number. Raises UnavailableError (NodeUnreachable) for one that the node does not have."""
+        return self._block("eth_getBlockByNumber", hex(number))
+
+    def _block(self, method: str, which: str) -> BlockData:
+        """Web3's own method looks at all that a block has, which takes as long again as the request."""
+
+        def ask() -> BlockData:
+            found = self._result_of(method, which, False)
+            if found is None:
+                raise BlockNotFound(f"Block with id {which!r} not found.")
+            return checked_block(found)
+
+        return self.read(ask)
 
     def has_block(self, hash_: bytes) -> bool:
         """Whether the node, or one of several that answer at its URL in turn, has a block."""
-
-        def ask() -> bool:
-            try:
-                self.w3.eth.get_block(HexBytes(hash_))
-            except BlockNotFound:
-                return False
-            return True
-
-        return any(self.read(ask) for _ in range(ASKED_IN_TURN))
+        which = "0x" + hash_.hex()
+        asked = (self.read(lambda: self._result_of("eth_getBlockByHash", which, False)) for _ in range(ASKED_IN_TURN))
+        return any(found is not None for found in asked)
 
     def calldata(self, transaction: bytes) -> bytes:
         """What a transaction was sent with."""
@@ -375,20 +382,6 @@ class Chain:
         if isinstance(result, AssayError):
             raise result
         return result
-
-
-def _may_pass(state: RetryCallState) -> bool:
-    return state.outcome is not None and state.outcome.failed and isinstance(_raised_in(state), Exception)
-
-
-def _raised_in(state: RetryCallState) -> BaseException:
-    error = None if state.outcome is None else state.outcome.exception()
-    assert error is not None
-    return error
-
-
-def _wait(state: RetryCallState) -> float:
-    return wait_before(state.attempt_number, _raised_in(state))
 
 
 def _with_margin(estimate: int) -> int:

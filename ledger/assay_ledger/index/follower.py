@@ -259,7 +259,7 @@ class Follower(ABC):
             return self._are_rows_whole()
         assert self._last is not None
         number, hash_ = self._last
-        found = self.chain.read(lambda: bytes(self.chain.w3.eth.get_block(number)["hash"]))
+        found = bytes(self.chain.block_at(number)["hash"])
         if (self.chain.turn, found) != (turn, hash_):
             raise counted_elsewhere(number)
         is_of_one = self._is_of_one_node()
@@ -344,7 +344,7 @@ class Follower(ABC):
     def _hash_at(self, number: int, head: BlockData) -> bytes:
         if number == int(head["number"]):
             return bytes(head["hash"])
-        return bytes(self.chain.read(lambda: self.chain.w3.eth.get_block(number))["hash"])
+        return bytes(self.chain.block_at(number)["hash"])
 
     def time_of(self, log: LogReceipt) -> int:
         """The chain time of a log's block, in seconds: as newer nodes say with the log, else the block is asked."""
@@ -382,8 +382,7 @@ class Follower(ABC):
         number = int(block["number"])
         if number == last + 1:
             return bytes(block["parentHash"]) == hash_
-        found = self.chain.read(lambda: self.chain.w3.eth.get_block(min(last, number)))
-        return bytes(found["hash"]) == hash_
+        return bytes(self.chain.block_at(min(last, number))["hash"]) == hash_
 
     def _apply(self, log: LogReceipt) -> None:
         topic = bytes(log["topics"][0]) if log["topics"] else b""

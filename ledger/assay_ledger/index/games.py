@@ -165,7 +165,7 @@ class Games:
 
     def _time_of(self, block: int) -> int:
         """Chain time of a block, in seconds."""
-        return self.chain.read(lambda: int(self.chain.w3.eth.get_block(block)["timestamp"]))
+        return int(self.chain.block_at(block)["timestamp"])
 
 
 def _turn_began(state: GameState) -> int:
