@@ -94,6 +94,29 @@ def check_store(run: Run, keys: ActorKeys, store: BlobStore) -> None:
             raise StoreForeign(f"The store at {store.location} holds no program of this run.")
 
 
+def use_cpu_where_gpu_is_gone(run: Run, keys: ActorKeys) -> None:
+    """Whoever has something locked answers for it by the CPU, where the GPU that it asks for is usable no more.
+
+    Bad luck: a GPU fell off its bus, and the service that started again was refused until somebody came: its games
+    were lost by silence. Raises ConfigError (NoDevice) where nothing is locked.
+    """
+    from assay.engine.runtime.devices import Device, ask_for
+    from assay.engine.runtime.executor import usual_variant
+
+    try:
+        usual_variant()
+    except ConfigError as error:
+        if not stake_in_vault(run, keys.address).locked:
+            raise
+        ask_for(Device.CPU)
+        talk.print(
+            f"{error.message} This key has something locked, so the CPU answers for it: games and audits go on, and "
+            "training as far as its time reaches. Mend the GPU and start again, or leave.",
+            soft_wrap=True,
+            markup=False,
+        )
+
+
 def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats: int = 0, tickets: int = 0) -> None:
     """Deposits what is missing of `amount` tokens in the vault, locked ones counted, and says what the role locks.
 

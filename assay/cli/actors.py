@@ -286,6 +286,8 @@ def _act(
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
     with HeartbeatWriter(store, keys.speaker, run.address, role, time.monotonic).beating():
         kind = load()
+        if place is None:
+            acting.use_cpu_where_gpu_is_gone(run, keys)
         bring(run, keys, folder)
         from assay.engine.runtime.executor import how_programs_run
         from assay.engine.runtime.memory_bound import bounded_here

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from assay.cli import acting
-from assay.protocol.errors import FundsError
+from assay.engine.runtime import devices, executor
+from assay.protocol.errors import ConfigError, FundsError
 from assay.protocol.types import Digest, Wei
 from assay.sponsor.vault_stakes import VaultStake, stake_in_vault, with_unlisted
 from assay_ledger.chain.client import Chain
@@ -48,6 +49,24 @@ def test_who_lost_a_part_of_its_stake_starts_again_by_the_same_command(
         assert "deposits nothing and goes on" in line and "0.000000000000000001 are missing" in line
     with pytest.raises(FundsError):  # nothing is at stake yet: it does not begin
         acting.bring(made.run, ActorKeys("new", made.stage.sponsor), tmp_path / "new", f"{1 << 120}wei", seats=1)
+
+
+def test_who_has_something_locked_answers_by_the_cpu_where_its_gpu_is_gone(
+    made: WholeRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Bad luck: a GPU is lost, and the service that is started again is refused until its games are."""
+    monkeypatch.setattr(executor, "usable_triton", lambda: "there is no GPU")
+    for name in ("ada", "vera"):
+        monkeypatch.setenv(devices.VARIABLE, devices.Device.CUDA)
+        acting.use_cpu_where_gpu_is_gone(made.run, made.players[name].agent.keys)
+        assert devices.asked() is devices.Device.CPU and executor.usual_variant() is None
+        said = capsys.readouterr().err
+        assert "there is no GPU" in said and "the CPU answers for it" in said
+    # Nothing is at stake yet: it does not begin without what it asks for.
+    monkeypatch.setenv(devices.VARIABLE, devices.Device.CUDA)
+    with pytest.raises(ConfigError) as refused:
+        acting.use_cpu_where_gpu_is_gone(made.run, ActorKeys("new", made.stage.sponsor))
+    assert refused.value.code == "NoDevice" and devices.asked() is devices.Device.CUDA
 
 
 def test_a_store_that_lost_everything_keeps_nobody_from_what_is_at_stake(made: WholeRun, tmp_path: Path) -> None:
