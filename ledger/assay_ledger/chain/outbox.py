@@ -182,10 +182,9 @@ class _Sending:
                 slot.missed_at = None
                 self.mined.pop(nonce, None)
         taken = set(self.places.values())
-        # What was mined and has no receipt yet is not sent again either.
-        known = [n for n, slot in sorted(nonces.slots.items()) if n >= self.latest or slot.missed_at is not None]
+        # What was mined since somebody waited for it, or has no receipt yet, is not sent again either.
         for k in todo:
-            same = next((n for n in known if n not in taken and nonces.slots[n].call == self.calls[k]), None)
+            same = next((n for n in sorted(nonces.slots) if n not in taken and self.is_at(n, self.calls[k])), None)
             if same is not None:
                 self.places[k] = same
                 taken.add(same)
@@ -228,6 +227,10 @@ class _Sending:
             slot = nonces.slots[nonce]
             if nonce >= self.latest and self.block - slot.sent_at >= SEND_AGAIN_BLOCKS:
                 nonces.send_again(slot, self.block)
+
+    def is_at(self, nonce: int, call: Payload) -> bool:
+        """Is that what has this nonce? What was mined before the block that a call follows from is another one."""
+        return self.nonces.slots[nonce].call == call and (call.nonce is None or nonce >= call.nonce)
 
     def wait(self, end: float, pace: PollPace) -> None:
         """Until every call has its result, or time is up."""

@@ -109,7 +109,9 @@ def test_a_tip_that_changes_nothing_is_not_raised_to_all_that_its_owner_has(pool
         assert part < 9 * max(tips) / 8 and max(tips) < 9 * part / 8 + 2
 
 
-def test_nothing_is_sent_above_the_limit_and_what_was_sent_is_mined_once(pool: Mempool) -> None:
+@pytest.mark.parametrize("between", [False, True], ids=["later", "between"])
+def test_nothing_is_sent_above_the_limit_and_what_was_sent_is_mined_once(pool: Mempool, between: bool) -> None:
+    """Bad luck: a deposit that waited for a lower fee was mined while nobody waited, and was made again."""
     payer = Payer(pool)
     limit, call = 2 * GWEI, payer.call()
     pool.base = limit + 1
@@ -121,7 +123,8 @@ def test_nothing_is_sent_above_the_limit_and_what_was_sent_is_mined_once(pool: M
     assert refusal(payer.box.send([call], limit)) == "FeeAboveLimit"
     assert list(payer.box.in_flight.values()) == [call]
     pool.base, pool.is_mining = limit, True
-    pool.mine()  # a block at the former base fee may have been under way
+    if between:
+        pool.mine()
     assert mined(payer.box.send([call], limit))
     assert payer.received() == [1] and len(pool.taken) == 1
 
@@ -354,6 +357,23 @@ def test_a_call_that_follows_from_what_was_seen_is_not_sent_after_another(pool: 
     assert refusal(second.send([calls[1]])) == "AccountMoved"
     assert payer.received() == [1, 0] and not second.in_flight
     assert mined(second.send([replace(payer.call(), nonce=1)]))
+
+
+def test_the_same_call_after_what_was_mined_before_it_is_another_one(pool: Mempool) -> None:
+    """An actor that calls the same again in a later round has seen the first of both mined."""
+    payer = Payer(pool)
+    pool.is_mining = False
+    box, call = payer.process(receipt_for_s=0.5), payer.call()
+    assert refusal(box.send([replace(call, nonce=0)])) == "TransactionPending"
+    pool.mine()
+    pool.is_mining = True
+    assert mined(box.send([replace(call, nonce=1)])) and payer.received() == [1, 1]
+    # It saw less than that: what is mined is what it waits for.
+    pool.is_mining = False
+    assert refusal(box.send([replace(call, nonce=2)])) == "TransactionPending"
+    pool.mine()
+    pool.is_mining = True
+    assert mined(box.send([replace(call, nonce=2)])) and payer.received() == [1, 1, 1]
 
 
 def test_of_two_such_calls_in_the_pool_at_once_one_is_mined(pool: Mempool) -> None:
