@@ -12,7 +12,12 @@ import torch
 import torch.fx.traceback as fx_traceback
 from torch import Tensor
 from torch._ops import OpOverload
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -137,7 +142,14 @@ def _laid_out(result: Any, step: Step) -> Any:
 
 def _make_graph(function: Callable[..., Any], tensors: Sequence[Tensor]) -> GraphModule:
     tracer = make_fx(function, decomposition_table=decompositions(), tracing_mode="fake", _allow_non_fake_inputs=True)
-    return tracer(*tensors)
+    graph = tracer(*tensors)
+    if any(isinstance(getattr(graph, n.target), FakeTensor) for n in graph.graph.nodes if n.op == "get_attr"):
+        raise UserError(
+            "A value of the step is computed where tracing does not see it.",
+            code="NotCapturable",
+            remedy="Compute it in the thread that calls the step, not in one that the step starts.",
+        )
+    return graph
 
 
 def _writes(step: Step) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -64,6 +66,21 @@ def test_unsupported_functions_are_refused_in_one_sentence(function, words: str)
         captured(function, X)
     assert words in caught.value.message
     assert caught.value.remedy
+
+
+def test_what_a_step_computes_in_a_thread_of_its_own_is_refused():
+    """A trace sees its own thread alone; the comparison of two traces ended in a traceback."""
+
+    def f(x: Tensor) -> tuple[Tensor, ...]:
+        found: list[Tensor] = []
+        thread = threading.Thread(target=lambda: found.append(x * 2.0))
+        thread.start()
+        thread.join()
+        return (found[0] + 1.0,)
+
+    with pytest.raises(UserError, match="where tracing does not see it") as caught:
+        captured(f, X)
+    assert caught.value.code == "NotCapturable" and "thread" in caught.value.remedy
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int64, torch.float16])
