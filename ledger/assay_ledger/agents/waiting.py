@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from assay.durations import duration
 from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE
 from assay.protocol.economics.run_bounds import most_unsettled
 from assay.protocol.rounds.escrow import RunPhase, cost_of
@@ -83,7 +84,8 @@ def _tickets(view: RunView) -> Iterator[Wait]:
     text = f"{count} tickets of auditors count, {least} must before a round opens"
     if count + len(seasoned) >= least:
         at = seasoned[least - count - 1]
-        yield Wait("TicketsYoung", f"{text}; enough are registered, and count in {at - now} s of chain time.", "", at)
+        text += f"; enough are registered, and count in {duration(at - now)} of chain time."
+        yield Wait("TicketsYoung", text, "", at)
         return
     more = least - count - len(seasoned)
     remedy = f"Auditors for {more} more tickets: `assay verifier start --tickets N --deposit AMOUNT`."
@@ -99,7 +101,7 @@ def _pause(view: RunView) -> Iterator[Wait]:
     """New rounds are paused, by the run's guardian or its owners."""
     until = view.books.paused_until
     if view.now < until:
-        text = f"New rounds are paused for {until - view.now} s more of chain time; all else goes on."
+        text = f"New rounds are paused for {duration(until - view.now)} more of chain time; all else goes on."
         yield Wait("RoundsPaused", text, "", until)
 
 
@@ -121,7 +123,7 @@ def _beacons(view: RunView) -> Iterator[Wait]:
     for wanted, _ in missing_beacons(view):
         at = view.books.beacon.time_of(wanted)
         if at <= view.now:
-            text = f"Round {wanted} of the beacon is due since {view.now - at} s, and nobody brought it."
+            text = f"Round {wanted} of the beacon is due since {duration(view.now - at)}, and nobody brought it."
             yield Wait("BeaconMissing", text, "Anybody may: `assay run bring-beacon`.", stands=False)
 
 
@@ -140,7 +142,8 @@ def _in_rounds(view: RunView) -> Iterator[Wait]:
         return
     state, works = view.round_of(round_), len(view.works(round_))
     if view.now < state.t0:
-        yield Wait("BeforeStart", f"Round {round_} begins in {state.t0 - view.now} s.", "", state.t0, stands=False)
+        text = f"Round {round_} begins in {duration(state.t0 - view.now)}."
+        yield Wait("BeforeStart", text, "", state.t0, stands=False)
     elif not view.is_mask_closed(round_):
         text = f"Round {round_} is being trained: {works} of {state.seated} seats have committed."
         yield Wait("Training", text, "", state.mask_at, stands=False)
@@ -165,7 +168,8 @@ def _before_next(view: RunView, round_: Round) -> Iterator[Wait]:
         text = f"Round {round_ + 1} can open, as soon as an actor sends for it."
         yield Wait("NextRound", text, "An actor of the run must be running.", stands=False)
     elif (at := winds_down_at(view)) > view.now:
-        yield Wait("WindsDown", f"If it stays so, the run is wound down in {at - view.now} s.", "", at, stands=False)
+        text = f"If it stays so, the run is wound down in {duration(at - view.now)}."
+        yield Wait("WindsDown", text, "", at, stands=False)
 
 
 def _auditors(view: RunView, seated: int) -> Iterator[Wait]:
@@ -191,7 +195,7 @@ def _unsettled(view: RunView) -> Iterator[Wait]:
     before = len(view.books.commitments.rounds) - most
     text = f"{most} rounds of pay are unsettled, as many as a ticket's stake secures; round {before}'s is due"
     if due is not None:
-        yield Wait("PayUnsettled", f"{text} in {due - view.now} s.", "", due)
+        yield Wait("PayUnsettled", f"{text} in {duration(due - view.now)}.", "", due)
         return
     # Its own epoch, the wait for that one, and the two after it.
     begun = next((e.start for e in view.epochs if e.start > view.commit_until(Round(before))), None)
