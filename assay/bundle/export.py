@@ -104,9 +104,13 @@ def _origin(run: Run, state: RunState, game: GameRecord) -> ClaimOrigin:
 
 def fetch(chain: Chain, tx_hash: bytes) -> MinedTransaction:
     """A mined transaction as it was signed. Raises UnavailableError when the node does not give it whole."""
-    found = chain.read(lambda: chain.w3.eth.get_transaction(HexBytes(tx_hash)))
-    block = chain.block_at(int(found["blockNumber"]))
-    raw = _rebuilt(dict(found)) or _asked(chain, tx_hash)
+
+    def ask() -> tuple[dict[str, Any], int]:
+        found = chain.w3.eth.get_transaction(HexBytes(tx_hash))
+        return dict(found), int(found["blockNumber"])
+
+    found, number = chain.read(ask)
+    raw = _rebuilt(found) or _asked(chain, tx_hash)
     if raw is None or keccak(raw) != tx_hash:
         raise UnavailableError(
             f"The node does not give the signed bytes of 0x{tx_hash.hex()}.",
@@ -114,7 +118,7 @@ def fetch(chain: Chain, tx_hash: bytes) -> MinedTransaction:
             remedy="Name another node with --rpc-url.",
         )
     sender = Address(bytes.fromhex(str(found["from"])[2:]))
-    return MinedTransaction(Digest(tx_hash), sender, int(found["blockNumber"]), int(block["timestamp"]), raw)
+    return MinedTransaction(Digest(tx_hash), sender, number, int(chain.block_at(number)["timestamp"]), raw)
 
 
 def _rebuilt(found: dict[str, Any]) -> bytes | None:
