@@ -19,7 +19,6 @@ import builtins
 import hashlib
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +39,7 @@ from assay_ledger.store.errors import (
     ObjectTruncated,
     StoreAddressInvalid,
     StoreDenied,
+    StoreFails,
     StoreSilent,
     StoreUnreachable,
     first_line,
@@ -57,6 +57,7 @@ from assay_ledger.store.interfaces import (
 )
 from assay_ledger.store.packing import unpacked
 from assay_ledger.store.telling import CallListener, tell_nobody, told
+from assay_ledger.store.versions import RightVersions
 
 __all__ = [
     "ArtifactStore",
@@ -78,12 +79,14 @@ __all__ = [
 ]
 
 SURVEY_S: Final = 60.0
-MAX_VERSIONS: Final = 1 << 14
 PAGE: Final = 1 << 16
 """Of a survey of everything that lies in a store: for how long a call may list, and how many paths."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,7}")
 _MARKER = re.compile(r"names/(.+)/([0-9a-f]{64})")
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://")
+_OF_ONE_OBJECT: Final = (StoreFails, StoreDenied)
+"""What a store may say of one object, and takes another in its place. Attack: a member writes it with a key of its own
+(S3 answers all others 400 or 403), or leaves it to itself alone; S3 says 403 of what is missing, too, to some."""
 _RETRY: Final[dict[str, Any]] = {"max_retries": 2, "retry_timeout": timedelta(seconds=5)}
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "3600s"}
 """The client's own limit is never reached: `StorePace` ends every call, by the object's size."""
@@ -105,7 +108,7 @@ class BlobStore:
     ) -> None:
         self._backend = backend
         self._pace = pace or StorePace()
-        self._right = _RightVersions()
+        self._right = RightVersions()
         self._breakers = {kind: Breaker(self._pace.call_s, clock) for kind in ("read", "write", "look", "list", "slot")}
         self.location = location
         self.traffic = StoreTraffic()
@@ -167,19 +170,27 @@ class BlobStore:
         return data
 
     def has(self, digest: Digest) -> bool:
-        return self._version(object_path(digest)) is not None
+        return self._lists(object_path(digest))
 
     def is_named(self, digest: Digest, name: str) -> bool:
-        return self._version(f"names/{name}/{digest.hex()}") is not None
+        return self._lists(f"names/{name}/{digest.hex()}")
+
+    def _lists(self, path: str) -> bool:
+        try:
+            return self._version(path) is not None
+        except _OF_ONE_OBJECT:
+            return False
 
     def serves(self, digest: Digest, max_bytes: int) -> bool:
-        version = self._version(object_path(digest))
-        if version is None or self._right.has(digest, version):
-            return version is not None
-        # Attack: other bytes in the place of the right ones: whoever may write and not delete can do that.
         try:
+            version = self._version(object_path(digest))
+            if version is None or self._right.has(digest, version):
+                return version is not None
+            # Attack: other bytes in the place of the right ones: whoever may write and not delete can do that.
             self.get(digest, max_bytes)
-        except (StoreUnreachable, StoreDenied):
+        except _OF_ONE_OBJECT:
+            return False
+        except StoreUnreachable:
             raise
         except UnavailableError:
             return False
@@ -300,34 +311,9 @@ class BlobStore:
             raise StoreUnreachable(f"{self.location} breaks off ({why}).", remedy=remedy) from None
         except OSError as error:
             breaker.answered()
-            raise StoreUnreachable(f"{self.location} fails ({first_line(error)}).", remedy=remedy_for(error)) from None
+            raise StoreFails(f"{self.location} fails ({first_line(error)}).", remedy=remedy_for(error)) from None
         else:
             breaker.answered()
-
-
-class _RightVersions:
-    """Which version of an object this process put, or read and hashed; the oldest of MAX_VERSIONS goes first."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._noted: dict[Digest, ObjectVersion] = {}
-
-    def note(self, digest: Digest, version: ObjectVersion | None) -> None:
-        with self._lock:
-            self._noted.pop(digest, None)
-            if version is not None:
-                self._noted[digest] = version
-            while len(self._noted) > MAX_VERSIONS:
-                del self._noted[next(iter(self._noted))]
-
-    def has(self, digest: Digest, version: ObjectVersion) -> bool:
-        """Whether this is the one; from then on its time counts as well."""
-        with self._lock:
-            noted = self._noted.get(digest)
-            if noted is None or not noted.is_of(version):
-                return False
-            self._noted[digest] = version
-            return True
 
 
 def open_store(location: str | Path, pace: StorePace | None = None) -> BlobStore:

@@ -44,6 +44,10 @@ class StoreUnreachable(UnavailableError):
     remedy = "Check the store's address and that it is up; then try again."
 
 
+class StoreFails(StoreUnreachable):
+    """The store answers, and fails: its disk or bucket does, or it is what it says of one object."""
+
+
 class StoreSilent(StoreUnreachable):
     """The store did not answer in time, or is not asked for a while because of that."""
 

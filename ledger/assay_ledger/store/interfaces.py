@@ -126,7 +126,7 @@ class ArtifactStore(Protocol):
         ...
 
     def serves(self, digest: Digest, max_bytes: int) -> bool:
-        """Does it list an object of that digest whose bytes are the right ones?
+        """Does it list an object of that digest whose bytes are the right ones, and give it to this account?
 
         They are read where somebody wrote there since this process put them or read them, and only then.
         """

@@ -27,19 +27,21 @@ from assay.protocol.rounds.ids import marks_digest
 from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
-from assay_ledger.store.errors import NoRoomForData, ObjectMissing, StoreDenied, StoreUnreachable
+from assay_ledger.store.errors import NoRoomForData, ObjectMismatch, ObjectMissing, StoreDenied, StoreUnreachable
 from assay_ledger.store.interfaces import ArtifactStore
 from assay_ledger.store.listfile import file_size, pack, runs, unpack, unpack_views
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
 from assay_ledger.store.packing import ElementRun, packed
-from assay_ledger.store.parts import fetch_parts, part_count, put_parts
+from assay_ledger.store.parts import fetch_parts, part_count, put_back_parts, put_parts
 from assay_ledger.store.search import get_named
 
 MAX_PROGRAM_BYTES: Final = 1 << 28
 
 MAPPED_FROM: Final = 1 << 22
 """Bytes of a tensor from which on it is mapped; a smaller one costs more as a file than as memory."""
+
+_NOT_THERE: Final = (ObjectMissing, ObjectMismatch)
 
 Tensors = tuple[bytes, ...]
 """The bytes of a list's tensors, row-major little-endian."""
@@ -58,6 +60,8 @@ class Objects:
         self._told: Sequence[Callable[[], DigestMap]] = ()
         self._noted: dict[Digest, Digest] = {}
         self._cursors: dict[str, Digest] = {}
+        self._right_parts: dict[Digest, set[int]] = {}
+        """Of data whose download is under way."""
 
     @contextmanager
     def own_copies_first(self) -> Iterator[None]:
@@ -147,7 +151,7 @@ class Objects:
         found = cache.mapped(name, spec.nbytes, fits)
         if found is not None:
             if not self._own_first:
-                self._put_back(name, spec, found)
+                self._put_back(name, root, spec, found)
             return cast(bytes, found)  # whoever reads a slot takes a view as well
         data = None
         if part_count(spec) > 1:
@@ -156,11 +160,16 @@ class Objects:
             # Bad luck: a disk that is nearly full. All was fetched up to its end, thrown away, and fetched into memory.
             if (lacks := cache.lacks(name, spec.nbytes)) and 2 * spec.nbytes > footprint.limit():
                 raise NoRoomForData(f"The run's data have {spec.nbytes} bytes; their disk lacks {lacks} of them.")
-            with suppress(ObjectMissing):
-                cache.fill(name, lambda out: fetch_parts(self.store, root, spec, out), goes_on=True)
+            right = self._right_parts.setdefault(root, set())
+            try:
+                cache.fill(name, lambda out: fetch_parts(self.store, root, spec, out, right), goes_on=True)
+                del self._right_parts[root]
                 found = cache.mapped(name, spec.nbytes, fits)
+            except _NOT_THERE as error:
+                # What has come stays on disk; bad luck: one part was lost, and all was fetched anew, into memory.
+                data = self._published_whole(root, spec, error)
         if found is None:
-            data = self._whole(root, spec)
+            data = self._whole(root, spec) if data is None else data
             found = cache.mapped(name, spec.nbytes, fits)
         # A disk that is full, or gone, costs memory instead.
         return cast(bytes, found) if data is None or found is not None else data
@@ -169,20 +178,35 @@ class Objects:
         """A tensor in memory, from its parts where it was published so."""
         if part_count(spec) > 1:
             out = BytesIO()
-            with suppress(ObjectMissing):
+            try:
                 fetch_parts(self.store, root, spec, out)
-                return out.getvalue()
+            except _NOT_THERE as error:
+                return self._published_whole(root, spec, error)
+            return out.getvalue()
         return self.tensor(root, spec)
 
-    def _put_back(self, name: str, spec: TensorSpec, data: memoryview) -> None:
-        """Publishes own data again where the store has lost its name."""
+    def _published_whole(self, root: Digest, spec: TensorSpec, error: UnavailableError) -> bytes:
+        """A large tensor that was published as one object; `error` says what its parts lack, and is raised if not."""
+        try:
+            return self.tensor(root, spec)
+        except ObjectMissing:
+            raise error from None
+
+    def _put_back(self, name: str, root: Digest, spec: TensorSpec, data: memoryview) -> None:
+        """Publishes own data again where the store has lost them.
+
+        Attack: data are deleted and their name is left, or given to other bytes: nobody put them back.
+        """
         with suppress(UnavailableError):
             is_parted = part_count(spec) > 1
-            names = (name.replace("tensors/", "parts/"), name) if is_parted else (name,)
-            if any(next(iter(self.store.candidates(n)), None) is not None for n in names):
-                return
+            # Large data are hashed as a whole only where something has the name of data that are one object.
+            if not is_parted or next(iter(self.store.candidates(name)), None) is not None:
+                digest = Digest(sha256(data).digest())
+                is_there = self.store.has(digest) if is_parted else self.store.serves(digest, spec.nbytes)
+                if is_there and self.store.is_named(digest, name):
+                    return
             if is_parted:
-                put_parts(self.store, spec, data)
+                put_back_parts(self.store, root, spec, data)
             else:
                 self.store.put(bytes(data), name)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Final
 
 from assay.protocol.errors import UnavailableError
@@ -26,8 +27,8 @@ def get_named(
     """The first of the objects given a name that `accept` finds to be the right one, however many others there are.
 
     Anybody may give any bytes a name, so `accept` recomputes what the name promises (a root, say). A caller that runs
-    out of time finds in `cursors` where it was, and goes on there the next time; after the last candidate it starts
-    again.
+    out of time finds in `cursors` where it was, and goes on behind it the next time; after the last candidate come
+    those up to there, the one that took too long as the last.
     Raises ObjectMissing when nothing has the name, ObjectMismatch when nothing that has it is accepted, and what
     `candidates` raises.
     """
@@ -38,10 +39,9 @@ def get_named(
 def _search(
     store: ArtifactStore, name: str, max_bytes: int, accept: Callable[[bytes], bool], cursors: dict[str, Digest]
 ) -> bytes:
-    after = cursors.pop(name, None)
     reasons: dict[str, int] = {}
     refused: UnavailableError | None = None
-    for digest in store.candidates(name, after):
+    for digest in _in_turn(store, name, cursors.pop(name, None)):
         try:
             data = store.get(digest, max_bytes)
         except StoreSilent:
@@ -57,7 +57,18 @@ def _search(
         reasons[reason] = reasons.get(reason, 0) + 1
     if refused is not None and isinstance(refused, StoreDenied | StoreUnreachable) and len(reasons) == 1:
         raise refused
-    if not reasons and after is None:
+    if not reasons:
         raise ObjectMissing(f"No object is named {name}.")
     reasons_text = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
     raise ObjectMismatch(f"Of {sum(reasons.values())} objects named {name} none is the right one ({reasons_text}).")
+
+
+def _in_turn(store: ArtifactStore, name: str, after: Digest | None) -> Iterator[Digest]:
+    """All that have a name: those after one, then those up to it.
+
+    Bad luck: without these a search that was cut short in the last one found none the next time, and said that none
+    is there: what is silent was taken for what is gone.
+    """
+    yield from store.candidates(name, after)
+    if after is not None:
+        yield from takewhile(lambda digest: digest <= after, store.candidates(name))

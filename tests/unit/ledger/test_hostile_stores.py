@@ -15,6 +15,7 @@ from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from assay_ledger.store.blobs import (
     BlobStore,
+    ObjectMismatch,
     ObjectMissing,
     ObjectTooLarge,
     StorePace,
@@ -267,6 +268,52 @@ def test_a_search_that_ran_out_of_time_goes_on_where_it_was(tmp_path: Path) -> N
         except StoreSilent:
             assert tries < 20
     assert tries > 9 and not cursors
+
+
+class Silent(BlobStore):
+    """It lists, and gives no object that is named here."""
+
+    silent: frozenset[Digest] = frozenset()
+
+    def get(self, digest: Digest, max_bytes: int) -> bytes:
+        if digest in self.silent:
+            raise StoreSilent("no time is left")
+        return super().get(digest, max_bytes)
+
+
+@pytest.mark.parametrize("junk", [0, 20])
+def test_an_object_that_is_not_given_in_time_is_never_said_to_be_none(tmp_path: Path, junk: int) -> None:
+    """Bad luck: every second search began behind the object that did not come, and ended with "none is the right one":
+    an update was given up after six tries at a store that hangs."""
+    store = Silent(Folder(tmp_path), "silent")
+    digest = store.put(b"right", "runs/x")
+    for k in range(junk):
+        store.put(b"junk %d" % k, "runs/x")
+    cursors: dict[str, Digest] = {}
+
+    def search() -> bytes:
+        return get_named(store, "runs/x", 10, lambda data: data == b"right", cursors)
+
+    store.silent = frozenset([digest])
+    for _ in range(6):
+        with pytest.raises(StoreSilent):
+            search()
+    store.silent = frozenset()
+    assert search() == b"right" and not cursors
+    # One that is never given hides nothing, wherever it stands, and what is there and wrong is said to be that.
+    for other in [d for d in store.candidates("runs/x") if d != digest]:
+        store.silent = frozenset([other])
+        assert b"right" in [_outcome(search) for _ in range(2)]
+    store.silent = frozenset()
+    with pytest.raises(ObjectMismatch, match=f"Of {junk + 1} objects"):
+        get_named(store, "runs/x", 10, lambda data: False, {"runs/x": digest})
+
+
+def _outcome(call: Callable[[], bytes]) -> bytes | None:
+    try:
+        return call()
+    except StoreSilent:
+        return None
 
 
 def test_a_listing_that_never_ends_is_not_read_for_ever(bucket: ServedBucket) -> None:

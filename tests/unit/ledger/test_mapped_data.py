@@ -99,6 +99,33 @@ def test_what_the_store_lost_is_put_back(tmp_path: Path, store: BlobStore) -> No
     assert Objects(empty).mapped(ROOT, SPEC) == DATA
 
 
+@pytest.mark.parametrize("size", [SIZE, 4 * LEAF_SIZE])
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_what_the_store_lost_of_data_is_put_back_and_nothing_else(
+    tmp_path: Path, store: BlobStore, size: int, is_whole: bool
+) -> None:
+    """Attack: somebody deletes data and leaves their names, and gives these to other bytes."""
+    spec, data = TensorSpec(DType.U8, (size,)), DATA[:size]
+    root = Objects(store).put_tensor(spec, data) if is_whole else Objects(store).put_data(spec, data)
+    actor(tmp_path, store).mapped(root, spec)
+    for kind in ("parts", "tensors"):
+        store.put(bytes(64 * 3), f"{kind}/{root.hex()}")
+    files = [path for path in (tmp_path / "store").rglob("*") if path.is_file()]
+    lost = sorted(path for path in files if path.name != sha256(bytes(192)).hexdigest())
+    for path in lost:
+        bytes_there = path.read_bytes()
+        path.unlink()
+        before = store.traffic.bytes_written
+        actor(tmp_path, store).mapped(root, spec)
+        # Of data as one object the others do not lie in parts; these are put once where it is gone.
+        assert is_whole or (path.exists() and path.read_bytes() == bytes_there)
+        assert is_whole or store.traffic.bytes_written - before <= max(len(bytes_there), 4 * LEAF_SIZE)
+        assert Objects(store).mapped(root, spec) == data
+    before = store.traffic.bytes_written
+    actor(tmp_path, store).mapped(root, spec)
+    assert store.traffic.bytes_written == before
+
+
 def test_a_forged_index_and_forged_parts_are_passed_over(tmp_path: Path, store: BlobStore) -> None:
     Objects(store).put_data(SPEC, DATA)
     name = f"parts/{ROOT.hex()}"
@@ -135,6 +162,16 @@ def test_only_forged_parts_are_no_data_and_leave_no_file(
 def test_data_published_whole_is_found_as_well(tmp_path: Path, store: BlobStore) -> None:
     Objects(store).put_tensor(SPEC, DATA)
     assert actor(tmp_path, store).mapped(ROOT, SPEC) == DATA == Objects(store).mapped(ROOT, SPEC)
+
+
+def test_data_published_whole_are_hidden_by_no_index_of_others(tmp_path: Path, store: BlobStore) -> None:
+    """Attack: anybody can compute an index with the right roots; its digests lead to other bytes, or nowhere."""
+    Objects(store).put_tensor(SPEC, DATA)
+    roots = tuple(tree_root(DATA[at : at + parts.PART_BYTES]) for at in range(0, SIZE, parts.PART_BYTES))
+    for digest in (store.put(bytes(4 * LEAF_SIZE)), Digest(bytes(32))):
+        store.put(parts.PartIndex((digest,) * 3, roots).encode(), f"parts/{ROOT.hex()}")
+        for reader in (Objects(store), actor(tmp_path, store)):
+            assert reader.mapped(ROOT, SPEC) == DATA
 
 
 @pytest.mark.parametrize("damage", [b"\x00\x01", b""])

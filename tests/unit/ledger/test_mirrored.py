@@ -241,7 +241,8 @@ def test_an_object_is_served_where_one_store_says_so_and_others_do_not_answer(
     assert store.serves(digest, 11) and not store.serves(Digest(bytes(32)), 11)
     second.delete(object_path(digest))
     assert not store.serves(digest, 11)
-    with pytest.raises(StoreDenied):
+    bucket.hostility = "closes"
+    with pytest.raises(StoreUnreachable):
         MirroredStore([first, first]).serves(digest, 11)
 
 

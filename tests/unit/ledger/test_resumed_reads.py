@@ -21,6 +21,7 @@ from assay_ledger.store import objects, parts
 from assay_ledger.store.blobs import (
     BlobStore,
     ObjectMismatch,
+    ObjectMissing,
     ObjectTruncated,
     StorePace,
     StoreSilent,
@@ -259,3 +260,36 @@ def test_a_damaged_half_of_a_download_is_fetched_again(tmp_path: Path, monkeypat
     before = store.traffic.bytes_read
     assert bytes(Objects(store, LocalCache(tmp_path / "copies")).mapped(root, spec)) == data
     assert store.traffic.bytes_read - before == PART + 64 * 4  # the damaged part, and the index
+
+
+def test_parts_that_have_come_are_hashed_once_however_many_indices_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack: indices with the right roots and, for the last part, no object: each had all that has come hashed anew,
+    as each try after a break did. Of 100 GB that is minutes each time, which no clock of a store bounds."""
+    for module in (parts, objects):
+        monkeypatch.setattr(module, "part_count", lambda spec: -(-spec.nbytes // PART))
+    monkeypatch.setattr(parts, "PART_BYTES", PART)
+    monkeypatch.setattr(objects, "MAPPED_FROM", 1)
+    spec = TensorSpec(DType.U8, (8 * PART,))
+    data, store = os.urandom(spec.nbytes), open_store(tmp_path / "store")
+    root = Objects(store).put_data(spec, data)
+    name = f"parts/{root.hex()}"
+    honest = parts.PartIndex.decode(store.get(next(store.candidates(name)), 1 << 10))
+    for k in range(16):
+        store.put(parts.PartIndex((*honest.digests[:-1], Digest(bytes([k]) * 32)), honest.roots).encode(), name)
+    store.delete(object_path(honest.digests[-1]))
+    hashed: list[int] = []
+    tree_root = parts.tree_root
+    monkeypatch.setattr(parts, "tree_root", lambda part: hashed.append(len(part)) or tree_root(part))
+    reader = Objects(store, LocalCache(tmp_path / "copies"))
+    before = store.traffic.bytes_read
+    for _ in range(3):
+        with pytest.raises(ObjectMissing):
+            reader.mapped(root, spec)
+    # Nor were they fetched into memory where one is missing.
+    assert sum(hashed) == 7 * PART and store.traffic.bytes_read - before < 9 * PART
+    store.put(data[-PART:])
+    before = store.traffic.bytes_read
+    assert bytes(reader.mapped(root, spec)) == data and sum(hashed) == 8 * PART
+    assert PART < store.traffic.bytes_read - before < 2 * PART  # the last part, and indices

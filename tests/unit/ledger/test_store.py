@@ -133,6 +133,50 @@ def test_a_tag_that_two_objects_share_is_no_version(bucket: ServedBucket, monkey
     assert not store.serves(digest, 11)
 
 
+def test_of_a_server_without_tags_everything_is_read_again(bucket: ServedBucket) -> None:
+    """Attack: other bytes of the same size, within the second that such a server has for a time."""
+
+    def answer(handler: BaseHTTPRequestHandler, body: bytes) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(body)
+
+    store = open_store("s3://bucket/")
+    digest = store.put(b"right bytes")
+    bucket.answer = answer
+    assert store.serves(digest, 11) and store.get(digest, 11) == b"right bytes" and store.serves(digest, 11)
+    bucket.put(object_path(digest), b"other bytes")
+    assert not store.serves(digest, 11)
+
+
+@pytest.mark.parametrize("status", [400, 403])
+def test_an_object_that_others_closed_is_not_served_and_a_put_opens_it(bucket: ServedBucket, status: int) -> None:
+    """Attack: a member writes an object, or its name, with a key of its own: S3 refuses it to all others, who took that
+    for a failure of the store and put nothing back."""
+    store = open_store("s3://bucket/")
+    digest = store.put(b"right bytes", "lists/root")
+    closed: dict[str, int] = {}
+
+    def answer(handler: Any, body: bytes) -> None:
+        key = handler.path.removeprefix("/bucket/")
+        handler.reply(status if closed.get(key) == bucket.written[key] else 200, body)
+
+    bucket.answer = answer
+    for key in (object_path(digest), f"names/lists/root/{digest.hex()}"):
+        assert store.serves(digest, 11) and store.is_named(digest, "lists/root")
+        bucket.put(key, b"closed")
+        closed[key] = bucket.written[key]
+        assert not (store.serves(digest, 11) and store.is_named(digest, "lists/root"))
+        store.put(b"right bytes", "lists/root")
+    assert store.serves(digest, 11) and store.is_named(digest, "lists/root")
+    bucket.hostility = "closes"
+    for look in (lambda: store.serves(digest, 11), lambda: store.is_named(digest, "lists/root")):
+        with pytest.raises(StoreUnreachable):
+            look()
+
+
 def test_names_list_what_was_put_under_them_and_only_that(store: ArtifactStore) -> None:
     a, b = store.put(b"a", "runs/7/a"), store.put(b"b", "runs/7/b")
     second = store.put(b"another a", "runs/7/a")
