@@ -42,6 +42,15 @@ class ServedBucket:
         self.victims = ""
         self.drip_s = 0.2
         self.requests = 0
+        self.uploads: dict[str, dict[int, bytes]] = {}
+        """Parts that have come, by upload."""
+
+        self.part_s = 0.0
+        """How long it takes a part."""
+
+        self.part_bytes = 0
+        """Of all parts that have come."""
+
         self.listed: set[str] = set()
         self.keys: list[str] = []
         self._over = threading.Event()
@@ -68,9 +77,35 @@ class ServedBucket:
                 bucket.requests += 1
                 if bucket.mistreats(self):
                     return
-                if bucket.status == 200:
+                part = parse_qs(urlparse(self.path).query)
+                if "partNumber" in part:
+                    bucket._over.wait(bucket.part_s)
+                    bucket.part_bytes += len(body)
+                    bucket.uploads[part["uploadId"][0]][int(part["partNumber"][0])] = body
+                elif bucket.status == 200:
                     bucket.put(urlparse(self.path).path.removeprefix("/bucket/"), body)
                 self.reply(bucket.status, of=body)
+
+            def do_POST(self) -> None:
+                """Begins an upload in parts, or ends it."""
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                bucket.requests += 1
+                url = urlparse(self.path)
+                if bucket.mistreats(self):
+                    return
+                if (upload := parse_qs(url.query).get("uploadId", [""])[0]) in bucket.uploads:
+                    whole = b"".join(part for _, part in sorted(bucket.uploads.pop(upload).items()))
+                    bucket.put(url.path.removeprefix("/bucket/"), whole)
+                    tag = f"&quot;{md5(whole).hexdigest()}&quot;"
+                    self.reply(
+                        200,
+                        f"<CompleteMultipartUploadResult><ETag>{tag}</ETag></CompleteMultipartUploadResult>".encode(),
+                    )
+                else:
+                    upload = f"upload-{bucket.requests}"
+                    bucket.uploads[upload] = {}
+                    begun = f"<UploadId>{upload}</UploadId>"
+                    self.reply(200, f"<InitiateMultipartUploadResult>{begun}</InitiateMultipartUploadResult>".encode())
 
             def do_GET(self) -> None:
                 bucket.requests += 1

@@ -2,7 +2,8 @@
 
 All of it runs on one event loop in a thread of its own. A call that takes too long is cancelled there: its connection
 is closed. What had arrived is kept for the object's next read, within MAX_HALVES_BYTES, so that an object that fits no
-action's time comes in several; nothing else is left behind however often a server hangs or drips.
+action's time comes in several, and a large upload goes on (`assay_ledger.store.uploads`); nothing else is left behind
+however often a server hangs or drips.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from assay_ledger.deadline import within_budget
 from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
 from assay_ledger.store.interfaces import ObjectVersion
+from assay_ledger.store.uploads import Uploads, part_bytes, version_taken
 
 if TYPE_CHECKING:
     from obstore import GetResult, ObjectMeta
@@ -52,10 +54,6 @@ MAX_HALVES_BYTES: Final = 1 << 28
 
 STALE_S: Final = 600.0
 """What was not asked for in so many seconds gives way to all others: the longest that an action waits, twice."""
-
-UPLOAD_BYTES: Final = 5 << 20
-MOST_PARTS: Final = 10_000
-"""A larger object is uploaded in parts, of which S3 takes so many: more would be refused after 49 GiB of them."""
 
 T = TypeVar("T")
 
@@ -124,6 +122,7 @@ class Bucket:
         self._backend = backend
         self._halves: OrderedDict[str, _Half] = OrderedDict()
         """By path, the one that was kept last at the end; of the loop's thread alone."""
+        self._uploads = Uploads(backend)
 
     def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> tuple[bytes, ObjectVersion | None]:
         """The bytes of an object. The size that is announced, if it is allowed, adds to the time."""
@@ -242,16 +241,20 @@ class Bucket:
         return _within(read(), allowed)
 
     def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> ObjectVersion | None:
-        """Puts an object. A server says its tag and not its time."""
+        """Puts an object; the upload of a large one goes on when the caller's time is over, for its next put."""
         allowed = within_budget(seconds + len(data) / bytes_per_s)
+        part = part_bytes(len(data))
+        # A message that comes late would be written over a newer one.
+        if len(data) > part and path.startswith("objects/"):
+            look = partial(self._look, path)
+            return _within(self._uploads.put(path, data, allowed, seconds, bytes_per_s, look), allowed)
 
         async def write() -> ObjectVersion | None:
             import obstore
 
             async with asyncio.timeout(allowed):
-                part = max(UPLOAD_BYTES, -(-len(data) // MOST_PARTS))
                 taken = await obstore.put_async(self._backend, path, data, chunk_size=part)
-            return None if taken["e_tag"] is None else ObjectVersion(f"{taken['e_tag']} {len(data)}", None)
+            return version_taken(taken["e_tag"], len(data))
 
         return _within(write(), allowed)
 
@@ -259,16 +262,18 @@ class Bucket:
         """Which object is there; None where there is none."""
 
         async def look() -> ObjectVersion | None:
-            import obstore
-
             async with asyncio.timeout(seconds):
-                try:
-                    found = await obstore.head_async(self._backend, path)
-                except FileNotFoundError:
-                    return None
-            return _version_of(found)
+                return await self._look(path)
 
         return _within(look(), seconds)
+
+    async def _look(self, path: str) -> ObjectVersion | None:
+        import obstore
+
+        try:
+            return _version_of(await obstore.head_async(self._backend, path))
+        except FileNotFoundError:
+            return None
 
     def paths(self, prefix: str, after: str, limit: int, seconds: float) -> list[str]:
         """At most `limit` paths below a prefix and after a path, in the store's order; those that came in time."""
