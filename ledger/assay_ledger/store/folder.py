@@ -39,6 +39,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _FRESH: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOTHING: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.ENAMETOOLONG)
+_NOT_KNOWN: Final = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 _IN_THE_WAY: Final = (errno.ENOTDIR, errno.ELOOP)
 
 
@@ -199,12 +200,21 @@ class Folder:
                         os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
                     written = _version_of(os.fstat(descriptor))  # a rename counts as a change
                 if is_lasting:
-                    os.fsync(at)
+                    _sync_names(at)
                 return written
             except BaseException:
                 with suppress(OSError):
                     os.unlink(fresh, dir_fd=at)
                 raise
+
+
+def _sync_names(at: int) -> None:
+    """Names that were given in a folder are on disk when it returns; a file system that knows no such thing refuses."""
+    try:
+        os.fsync(at)
+    except OSError as error:
+        if error.errno not in _NOT_KNOWN:
+            raise
 
 
 def _entered(part: str, at: int) -> int:
@@ -236,7 +246,8 @@ def _remove_halves(name: str, at: int) -> None:
             with suppress(OSError):
                 descriptor = os.open(entry.name, _FILE, dir_fd=at)
                 try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    # A lock that is shared: NFS gives no other to who opens a file to read it.
+                    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
                     if time.time() - os.fstat(descriptor).st_mtime > JUST_MADE_S:
                         os.unlink(entry.name, dir_fd=at)
                 finally:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -12,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from assay_ledger.store import folder
-from assay_ledger.store.blobs import open_store
+from assay_ledger.store.blobs import StoreUnreachable, object_path, open_store
 
 WRITER = """
 import os, sys, time
@@ -47,3 +50,53 @@ def test_what_a_killed_writer_left_goes_with_the_next_write_and_nobody_elses(
     assert len(halves(tmp_path)) == 1
     assert store.put(bytes(1 << 20)) == digest and halves(tmp_path) == []
     assert store.get(digest, 1 << 20) == bytes(1 << 20)
+
+
+def test_what_a_killed_writer_left_on_a_network_disk_goes_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS locks a file for its writer alone only where it is opened to be written: no half was ever removed there."""
+
+    def lock(descriptor: int, operation: int) -> None:
+        is_read_only = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
+        if operation & fcntl.LOCK_EX and is_read_only:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        flock(descriptor, operation)
+
+    flock = fcntl.flock
+    monkeypatch.setattr("assay_ledger.store.folder.fcntl.flock", lock)
+    monkeypatch.setattr(folder, "JUST_MADE_S", -1.0)
+    store = open_store(tmp_path)
+    digest = store.put(bytes(1 << 20))
+    place = tmp_path / object_path(digest)
+    half, held = (place.with_name(f".{place.name}-{k}") for k in (1, 2))
+    for path in (half, held):
+        path.write_bytes(b"half")
+    with held.open("ab") as writer:
+        lock(writer.fileno(), fcntl.LOCK_EX)
+        store.put(bytes(1 << 20))
+        assert halves(tmp_path) == [held]
+    store.put(bytes(1 << 20))
+    assert halves(tmp_path) == []
+
+
+def test_a_share_whose_folders_cannot_be_synced_takes_what_is_put(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shared folders of virtual machines, and of older kernels SMB, refuse that: every object was written and then said
+    to have failed, so that nobody committed."""
+    refusal = errno.EINVAL
+    fsync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(refusal, os.strerror(refusal))
+        fsync(descriptor)
+
+    monkeypatch.setattr("assay_ledger.store.folder.os.fsync", sync)
+    store = open_store(tmp_path)
+    digest = store.put(b"right bytes", "lists/root")
+    assert store.serves(digest, 11) and list(store.candidates("lists/root")) == [digest]
+    refusal = errno.EIO
+    with pytest.raises(StoreUnreachable, match="Input/output error"):
+        store.put(b"other bytes")
