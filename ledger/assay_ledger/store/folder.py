@@ -16,6 +16,7 @@ import heapq
 import os
 import secrets
 import stat
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -32,6 +33,9 @@ MAX_DEPTH: Final = 10
 
 LARGE: Final = 1 << 20
 """Bytes of an object from which on it is looked for halves of it, that somebody left who was killed."""
+
+MAX_LATE: Final = 256
+"""Writes that were cut short, of which it is known."""
 
 JUST_MADE_S: Final = 2.0
 
@@ -80,6 +84,16 @@ def _version_of(found: os.stat_result) -> ObjectVersion:
     return ObjectVersion(f"{found.st_ino} {found.st_size}", f"{found.st_ctime_ns}")
 
 
+class _Write:
+    """A write of so many bytes, and what came of it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.is_begun = False
+        self.ended = threading.Event()
+        self.version: ObjectVersion | None = None
+
+
 class Folder:
     """See `assay_ledger.store.interfaces.Backend`. The folder itself may be reached through links; nothing below it."""
 
@@ -89,6 +103,8 @@ class Folder:
             raise NotADirectoryError(errno.ENOTDIR, "not a folder", str(root))
         self._root = root
         self._lane = Lane()
+        self._late: dict[str, _Write] = {}
+        """Writes of large objects that were cut short, by path: as many as hang, and those that ended since."""
 
     def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> tuple[bytes, ObjectVersion]:
         """The bytes of a file, and its version when it was opened."""
@@ -111,8 +127,40 @@ class Folder:
         return self._lane.call(read, within_budget(seconds + length / bytes_per_s))
 
     def write(self, path: str, data: bytes, seconds: float, bytes_per_s: int) -> ObjectVersion:
-        """Replaces a file; readers see the old bytes or the new ones."""
-        return self._lane.call(lambda: self._write(path, data), within_budget(seconds + len(data) / bytes_per_s))
+        """Replaces a file; readers see the old bytes or the new ones.
+
+        The write of a large object that is cut short goes on, and its next one waits for it: each began anew beside
+        those before it, over a slow network none in time. Whoever writes an object writes right bytes, however packed.
+        """
+        until = time.monotonic() + within_budget(seconds + len(data) / bytes_per_s)
+        is_large = len(data) >= LARGE and path.startswith("objects/")
+        if is_large and (late := self._late.get(path)) is not None and late.size == len(data):
+            if not late.ended.wait(max(until - time.monotonic(), 0.0)):
+                raise TimeoutError("its write goes on")
+            # Others may have written over it, or deleted it, since.
+            is_there = late.version is not None and late.version == self.version(path, until - time.monotonic())
+            self._late.pop(path, None)
+            if is_there:
+                assert late.version is not None
+                return late.version
+        begun = _Write(len(data))
+
+        def write() -> ObjectVersion:
+            begun.is_begun = True
+            try:
+                begun.version = self._write(path, data)
+                return begun.version
+            finally:
+                begun.ended.set()
+
+        try:
+            return self._lane.call(write, until - time.monotonic())
+        except TimeoutError:
+            if is_large and begun.is_begun:
+                self._late[path] = begun
+                while len(self._late) > MAX_LATE:
+                    self._late.pop(next(iter(self._late)))
+            raise
 
     def version(self, path: str, seconds: float) -> ObjectVersion | None:
         """Which regular file is there, as of its last change; None where there is none."""

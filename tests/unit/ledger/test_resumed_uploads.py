@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -27,7 +31,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedBucket]:
 
 @pytest.fixture
 def store() -> BlobStore:
-    return open_store("s3://bucket/", StorePace(call_s=3.0))
+    return open_store("s3://bucket/", StorePace(call_s=10.0, bytes_per_s=PART))
 
 
 def is_over(store: BlobStore) -> bool:
@@ -101,3 +105,62 @@ def test_no_more_goes_on_than_is_said(bucket: ServedBucket, store: BlobStore, mo
     assert eventually(lambda: object_path(digests[0]) in bucket.objects)
     assert object_path(digests[1]) not in bucket.objects
     assert store.put(found[1]) == digests[1]
+
+
+# --- in a folder
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long a disk takes for each object; one more stands here for each that it was given."""
+    seconds = [0.0]
+    fsync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            seconds.append(seconds[0])
+            time.sleep(seconds[0])
+        fsync(descriptor)
+
+    monkeypatch.setattr("assay_ledger.store.folder.os.fsync", sync)
+    return seconds
+
+
+def test_an_object_for_which_a_disk_needs_longer_than_an_action_has_is_written_once(
+    tmp_path: Path, slow: list[float]
+) -> None:
+    """Bad luck: over a slow network each try wrote all of a large object beside those before it, none in time."""
+    store, data, tries = open_store(tmp_path), os.urandom(1 << 20), 0
+    slow[0] = 1.2
+    while not tried(store, data, 0.3):
+        tries += 1
+        assert tries < 20
+    digest = Digest(sha256(data).digest())
+    assert tries > 1 and len(slow) == 2 and store.serves(digest, len(data))
+    assert store.traffic.bytes_read == 0
+    slow[0] = 0.0
+    assert tried(store, data, 5.0) and len(slow) == 3  # what is put is always written
+
+
+@pytest.mark.parametrize("others", ["wipe", "write"])
+def test_what_a_disk_took_meanwhile_is_written_again_where_others_were_there_since(
+    tmp_path: Path, slow: list[float], others: str
+) -> None:
+    store, data = open_store(tmp_path), os.urandom(1 << 20)
+    slow[0] = 0.8
+    assert not tried(store, data, 0.3)
+    path = tmp_path / object_path(Digest(sha256(data).digest()))
+    assert eventually(lambda: cast(Any, store)._backend._lane.lost == 0) and path.read_bytes() == data
+    path.unlink()
+    if others == "write":
+        path.write_bytes(b"other bytes")
+    slow[0] = 0.0
+    assert tried(store, data, 5.0) and path.read_bytes() == data
+
+
+def tried(store: BlobStore, data: bytes, seconds: float) -> bool:
+    """Whether an action of so many seconds puts an object."""
+    with suppress(StoreSilent), waiting_at_most(seconds):
+        store.put(data)
+        return True
+    return False
