@@ -12,14 +12,14 @@ from assay.cli.common import open_blobs, open_round_run, parse_address, print_fi
 from assay.cli.options import RUN, SHOWN, STORED_RUN, DeviceOption, JsonOption, with_settings
 from assay.cli.progress import progress
 from assay.cli.seeing import read_run
-from assay.cli.watch import usual_age
+from assay.cli.watch import say_strangers, usual_age
 from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
 if TYPE_CHECKING:
     from assay.cli.showing import Showing
     from assay.explorer.reader import RunReader
-    from assay.watchdog.looking import ChainWatch
+    from assay.watchdog.watch import Watchdog
 
 app = typer.Typer(no_args_is_help=True, help="Disputes: challenge, descent, verdict.")
 
@@ -148,10 +148,12 @@ def watch(
         looks = shown.looks(every)
         dog = _watchdog(settings, party or [], near, stale_after, max_age, once, shown)
         before: Standing = {}
+        has_said = False
         while True:
             looks.begun()
             after = dict(dog.look())
             looks.looked(after.values())
+            has_said = has_said or say_strangers(dog)
             for raised, alarm in changes(before, after):
                 _say(dog.head, raised, alarm, as_json)
             if once:
@@ -169,7 +171,7 @@ def _watchdog(
     max_age: float | None,
     waits: bool,
     shown: Showing,
-) -> ChainWatch:
+) -> Watchdog:
     from assay.protocol.types import Address
     from assay.watchdog.looking import WatchOptions
     from assay.watchdog.watch import Watchdog

@@ -18,6 +18,8 @@ from assay.settings import Settings
 if TYPE_CHECKING:
     from assay.watchdog.personal import PersonalWatch
     from assay.watchdog.shown import LookMetrics
+    from assay.watchdog.told import ToldAlarms
+    from assay.watchdog.watch import Watchdog
     from assay.watchdog.webhooks import WatchedPlace, Webhook
     from assay_ledger.chain.client import Chain
 
@@ -33,6 +35,17 @@ def usual_age(chain: Chain) -> float | None:
     from assay.watchdog.looking import OLD_S
 
     return None if is_local(chain) else OLD_S
+
+
+def say_strangers(dog: Watchdog) -> bool:
+    """Says whose addresses are nobody's in the run, once that was read; whether it was."""
+    if dog.is_read:
+        for who in dog.strangers():
+            talk.print(
+                f"0x{who.hex()} has no seat, ticket or game in this run yet: is it the address that you mean?",
+                markup=False,
+            )
+    return dog.is_read
 
 
 LinesOption = Annotated[bool, typer.Option("--json", help="Print each notice as one JSON document a line on stdout.")]
@@ -56,6 +69,7 @@ def watch(
     from assay.observing import logs
     from assay.watchdog.looking import WatchOptions
     from assay.watchdog.personal import PersonalWatch
+    from assay.watchdog.told import ToldAlarms
     from assay.watchdog.webhooks import WatchedPlace, Webhook
 
     logs.hide_url(webhook)
@@ -76,16 +90,18 @@ def watch(
         dog = PersonalWatch(run, address, store, gas_low, options=options)
         place = WatchedPlace("0x" + run.address.hex(), "0x" + address.hex())
         hook = Webhook(webhook, secret, settings.data_dir, say=lambda text: talk.print(text, markup=False))
+        told = ToldAlarms(settings.data_dir / f"told-{run.address.hex()}-{address.hex()}.json")
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stop.set())
-        _watch_on(dog, looks, hook, place, stop, every, as_json=as_json)
+        _watch_on(dog, looks, hook, told, place, stop, every, as_json=as_json)
 
 
 def _watch_on(
     dog: PersonalWatch,
     looks: LookMetrics,
     hook: Webhook,
+    told: ToldAlarms,
     place: WatchedPlace,
     stop: threading.Event,
     every: float,
@@ -93,10 +109,9 @@ def _watch_on(
     as_json: bool,
 ) -> None:
     from assay.observing.unhurried import UnhurriedStream
-    from assay.watchdog.alarms import Standing, changes
     from assay.watchdog.webhooks import notice_of
 
-    standing: Standing = {}
+    has_said = False
     # Attack on oneself: a file of notices on a full disk, or a reader that stalls, and the webhook hears no more.
     out = UnhurriedStream(sys.stdout)
     try:
@@ -104,13 +119,14 @@ def _watch_on(
             looks.begun()
             after = dict(dog.look())
             looks.looked(after.values())
-            for raised, alarm in changes(standing, after):
+            has_said = has_said or say_strangers(dog)
+            for raised, alarm in told.changes(after, is_read=dog.is_read):
                 notice = notice_of(place, alarm, raised, *dog.head)
                 hook.keep(notice)
                 if as_json:
                     print_json(notice, cast("TextIO", out))
                 talk.print(f"{'raised' if raised else 'cleared'}: {alarm.about}: {alarm.text}", markup=False)
-            standing = after
+            told.are_told()
             hook.send()
             looks.rests()
             stop.wait(every)

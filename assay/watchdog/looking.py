@@ -65,6 +65,8 @@ class ChainWatch(ABC):
         self.run = run
         self.options = options
         self.alarms: dict[tuple[AlarmKind, str], Alarm] = {}
+        self.is_read = False
+        """Whether any look has read the run."""
         self._clock, self._wall = clock, wall
         self._code: RunCode | None = None
         self._head: tuple[int, float] | None = None
@@ -102,7 +104,7 @@ class ChainWatch(ABC):
             alarm = Alarm(AlarmKind.CANNOT_CHECK, "run", text)
             self.alarms = self.alarms | {alarm.key: alarm}
         else:
-            self.alarms = {alarm.key: alarm for alarm in found}
+            self.alarms, self.is_read = {alarm.key: alarm for alarm in found}, True
         return self.alarms
 
     # --- the chain

@@ -66,8 +66,10 @@ class PersonalWatch(Watchdog):
         # Attack: a store that shows old messages in turn, or one of several that is behind, and the process is dead.
         if beat is not None and beat.counter > self._counter:
             self._counter, self._heard_at = beat.counter, now
-        is_done = beat is not None and beat.activity is Activity.DONE and not self._is_at_stake()
-        self._is_silent = now - self._heard_at > SILENT_S and not is_done
+        # Of whom nothing can be lost a process is missed only if it spoke, did not end, and still had something to do.
+        is_done = beat is not None and beat.activity is Activity.DONE
+        is_missed = self._counter >= 0 and not is_done and not self.view.state.money.is_ended
+        self._is_silent = now - self._heard_at > SILENT_S and (is_missed or self._is_at_stake())
 
     def _is_at_stake(self) -> bool:
         """Whether anything of the address could still be lost, whatever its process said when it ended."""

@@ -24,6 +24,7 @@ from assay_ledger.rounds.told_generations import node_of, party_of
 from assay_ledger.rounds.view import RunView
 
 ALIVE = (AccusationStatus.RECORDED, AccusationStatus.TRIED)
+TRIED = (AccusationStatus.TRIED,)
 
 NEWEST: Final = 5
 """So many rounds of a seat are looked at: three absences of whatever kind in a row evict it."""
@@ -35,7 +36,9 @@ UNCOUNTED_ROUNDS: Final = 2
 def judge_stakes(view: RunView, who: Address) -> Iterator[Alarm]:
     """What an address has at risk: seats and tickets that are accused or in a game, tickets that a fine left short."""
     books, money = view.books, view.facts.currency
-    accused = [a for a in books.duties.attestations.accusations.values() if a.status in ALIVE]
+    # What a stop leaves without a game has none any more.
+    alive = TRIED if view.state.money.is_stopped else ALIVE
+    accused = [a for a in books.duties.attestations.accusations.values() if a.status in alive]
     lock, bond = view.charter.economics.seat_lock, view.charter.economics.ticket_bond
     for number, tenure in view.tenures_of(who):
         against = sum(a.is_work and a.accused == number for a in accused)
@@ -54,7 +57,7 @@ def judge_stakes(view: RunView, who: Address) -> Iterator[Alarm]:
                 text,
                 (("accusations", against), ("lock", str(bond))),
             )
-        if held.short_since and not held.convicted_at:
+        if held.short_since and not held.convicted_at and not view.state.money.is_ended:
             short = books.registry.missing[ticket]
             text = f"fines left its stake {money.show(short)} tokens short: whoever likes may remove it; top it up"
             yield Alarm(AlarmKind.STAKE_SHORT, f"ticket {ticket}", text, (("short", str(short)),))

@@ -109,6 +109,17 @@ class Watchdog(ChainWatch):
             if not self.options.parties or owner in self.options.parties:
                 yield from self._pending(commitment, owner)
 
+    def strangers(self) -> list[Address]:
+        """Parties that have nothing in the run, and had nothing: they have not joined yet, or are mistyped."""
+        view = self.view
+        players = {who for game in view.games.values() for who in (game.defender, game.challenger)}
+        known = players | set(self._committed.values()) | set(view.books.registry.left.values())
+        return [
+            who
+            for who in sorted(self.options.parties - known)
+            if not (view.tenures_of(who) or view.tickets_of(who)) and who != self.run.charter.sponsor
+        ]
+
     # --- committed challenges
 
     def _on_event(self, contract: str, found: Logged[Event]) -> None:

@@ -161,6 +161,11 @@ def test_a_process_that_is_silent_and_a_store_that_is_gone_are_told(
         gone.rename(folder)
         assert AlarmKind.STORE_DARK not in watched.look()
         assert watched.states(AlarmKind.STORE_DARK) == ["raised", "cleared"]
+        folder.rename(gone)
+        folder.write_bytes(b"")
+        assert AlarmKind.STORE_DARK in watched.look()
+        ids = [notice["id"] for notice in watched.told]
+        assert len(set(ids)) == len(ids), "a receiver takes what happens twice within a block for one notice"
         assert watched.states(AlarmKind.PROCESS_SILENT) == ["raised"], "a store that is gone does not revive it"
 
 
@@ -200,3 +205,21 @@ def test_whose_process_is_done_is_told_only_where_something_is_at_stake(disputed
             watched.look()
             watched.now += SILENT_S + 1
             assert watched.look() == wanted
+
+
+def test_a_process_that_nobody_ever_heard_of_is_not_missed(disputed: WholeRun, tmp_path: Path) -> None:
+    """A sponsor, or an address with a digit wrong, is told to start again what it never had."""
+    store, newcomer = open_store(tmp_path / "store"), Account.create()
+    with aside(disputed):
+        disputed.chain.transfer(disputed.stage.sponsor, newcomer.address, 10 * ETHER)
+        watched = ToldNotices(disputed, "", store, who=address_of(newcomer))
+        watched.look()
+        watched.now += SILENT_S + 1
+        assert watched.look() == set()
+        # Who waits at the gate has nothing at stake, and wants its process.
+        writer = spoken(store, disputed.run, newcomer)
+        writer.report(1, Activity.IDLE, None, "waits for a seat")
+        writer.beat()
+        assert watched.look() == set()
+        watched.now += SILENT_S + 1
+        assert watched.look() == {AlarmKind.PROCESS_SILENT}

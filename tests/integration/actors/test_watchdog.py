@@ -151,6 +151,22 @@ def test_a_watch_of_a_run_shows_the_alarms_that_stand(made: WholeRun) -> None:
         watch.communicate()
 
 
+def test_a_party_that_has_nothing_in_the_run_is_named_once(made: WholeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A digit that is wrong has a watch look after nobody, and be silent as if all were well."""
+    from assay.cli import dispute
+
+    looks, stranger, own = iter(range(3)), "0x" + "ab" * 20, commit(made).address
+
+    def sleep(_: float) -> None:
+        if next(looks, None) is None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(dispute, "time", SimpleNamespace(sleep=sleep))
+    done = command(made, monkeypatch, "--party", stranger, "--party", own)
+    assert done.stderr.count(f"{stranger} has no seat, ticket or game in this run yet") == 1
+    assert own.lower() not in done.stderr
+
+
 def test_what_a_reorganization_took_back_is_no_alarm(made: WholeRun) -> None:
     dog, chain = dog_of(made), made.chain
     assert kinds(dog) == set()

@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 
 from assay.protocol.errors import ConfigError
+from assay.watchdog.alarms import Alarm, AlarmKind
+from assay.watchdog.told import KNOWN_S, ToldAlarms
 from assay.watchdog.webhooks import READS, SEND_S, SIGNATURE, Webhook, signature
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.scraping import free_place, judged, one, wait_until
@@ -157,6 +159,46 @@ def test_a_webhook_that_takes_its_time_holds_no_look_up(tmp_path: Path) -> None:
         hook.send()
         assert [notice["n"] for notice in taking.taken] == [*range(count)]
     server.shutdown()
+
+
+def alarm_of(kind: AlarmKind) -> dict[Any, Alarm]:
+    made = Alarm(kind, "somebody", "it is so", (("share", 0.5),))
+    return {made.key: made}
+
+
+def test_what_ended_while_nobody_watched_is_told_as_ended(tmp_path: Path) -> None:
+    """A receiver that opened an incident by a notice would keep it open for ever."""
+    path, clock = tmp_path / "told.json", SteppedClock()
+    dark, silent, low = map(alarm_of, (AlarmKind.STORE_DARK, AlarmKind.PROCESS_SILENT, AlarmKind.GAS_LOW))
+    first = ToldAlarms(path, clock)
+    assert len(first.changes(dark | silent | low, is_read=True)) == 3
+    first.are_told()
+    assert [a.kind for _, a in first.changes(dark | silent, is_read=True)] == [AlarmKind.GAS_LOW]
+    first.are_told()
+    # It is killed; the process comes back, and the store does not.
+    again = ToldAlarms(path, clock)
+    assert [(raised, a.kind) for raised, a in again.changes(dark, is_read=True)] == [(True, AlarmKind.STORE_DARK)]
+    clock.forward(KNOWN_S)
+    assert again.changes(dark, is_read=True) == []
+    clock.forward(1)
+    assert again.changes(dark, is_read=False) == [], "nothing is known of a run that was not read"
+    assert [(raised, a.kind) for raised, a in again.changes(dark, is_read=True)] == [(False, AlarmKind.PROCESS_SILENT)]
+    again.are_told()
+    assert [(raised, a.kind) for raised, a in again.changes({}, is_read=True)] == [(False, AlarmKind.STORE_DARK)]
+    assert path.exists(), "until it was told"
+    again.are_told()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("said", ["", "{}", "[1]", '[{"kind": "none of ours", "about": "", "text": ""}]', "[" * 99])
+def test_a_file_of_told_alarms_that_says_nothing_holds_up_nobody(tmp_path: Path, said: str) -> None:
+    path, clock = tmp_path / "told.json", SteppedClock()
+    path.write_text(said)
+    told = ToldAlarms(path, clock)
+    with writing_nothing():
+        assert len(told.changes(alarm_of(AlarmKind.GAS_LOW), is_read=True)) == 1
+    clock.forward(KNOWN_S + 1)
+    assert [raised for raised, _ in told.changes({}, is_read=True)] == [False]
 
 
 def test_a_disk_that_turns_read_only_ends_no_watching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
