@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from assay.datasets.streamed_text import StreamedText
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.batcher import GatewayBusy, TextBatch, TextWish
-from assay.inference.gateway.limits import AskerLimits, Limited, error_document
+from assay.inference.gateway.limits import AskerLimits, Limited, error_document, until_left
 from assay.inference.gateway.till import HEADER, Charge, PaymentRequired, Till
 from assay.inference.generate import NO_END
 from assay.inference.model import MAX_TOKENS, LanguageModel, PromptTooLong
@@ -30,9 +30,6 @@ from assay.protocol.types import Address
 if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
     from starlette.types import ASGIApp, Receive, Scope, Send
-
-_LOOK_S: Final = 2.0
-"""So often an answer that is not streamed asks anew whether anybody still waits for it."""
 
 _SHORT: Final = 2_048
 """Tokens of a statement that is hashed and signed within a millisecond or two."""
@@ -263,12 +260,7 @@ class _Answer:
 
     async def watch(self, request: Request) -> None:
         """Whoever hangs up leaves the row to the next, however fast tokens come."""
-        is_there = True
-        while is_there:
-            # Attack: a byte behind the request. The server reads on, up to the end, only when it is asked once more.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):
-                    is_there = (await request.receive())["type"] != "http.disconnect"
+        await until_left(request)
         self.give_up()
 
     def give_up(self) -> None:

@@ -6,13 +6,18 @@ import asyncio
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay_ledger.json_input import DEFAULT_DEPTH, is_deeper
+
+LOOK_S: Final = 2.0
+"""So often an answer that is not streamed asks anew whether anybody still waits for it."""
 
 ASKERS: Final = 4096
 """Addresses whose rates are known; of more the one that asked longest ago is forgotten."""
@@ -124,6 +129,16 @@ class Limited:
             return {"type": "http.request", "body": bytes(body), "more_body": False}
 
         await self._app(scope, whole, send)
+
+
+async def until_left(request: Request) -> None:
+    """Returns once nobody waits for the answer any more."""
+    is_there = True
+    while is_there:
+        # Attack: a byte behind the request. The server reads on, up to the end, only when it is asked once more.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_S):
+                is_there = (await request.receive())["type"] != "http.disconnect"
 
 
 def error_document(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
@@ -14,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 from assay.inference.gateway.app import on_bad_request, on_http_error
 from assay.inference.gateway.asked import CompletionAsked
-from assay.inference.gateway.limits import AskerLimits, Limited, error_document
+from assay.inference.gateway.limits import AskerLimits, Limited, error_document, until_left
 from assay.inference.relay.names import NamedHere
 from assay.inference.relay.paying import GatewayRefused, PaidAnswers
 from assay.inference.relay.upstream import GatewayRefusal
@@ -28,11 +31,16 @@ def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = (
     """The application, behind limits of a body's size and depth. hosts: names that it has besides loopback ones."""
     app = FastAPI(title="Assay relay", version="1", docs_url=None, redoc_url=None)
 
-    async def complete(asked: CompletionAsked) -> Response:
+    async def complete(asked: CompletionAsked, request: Request) -> Response:
         """A completion, paid for; the statement that it carries was checked."""
         if asked.stream:
             return _PaidEvents(await run_in_threadpool(answers.ask, asked))
-        return JSONResponse(await run_in_threadpool(lambda: _whole(answers.ask(asked))))
+        has_left = threading.Event()
+        watch = asyncio.create_task(_note_leaving(request, has_left))
+        try:
+            return JSONResponse(await run_in_threadpool(lambda: _whole(answers.ask(asked), has_left)))
+        finally:
+            watch.cancel()
 
     async def models() -> dict[str, Any]:
         """The gateway's list."""
@@ -61,11 +69,22 @@ class _PaidEvents(StreamingResponse):
             self._events.close()
 
 
-def _whole(events: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    """One document of all events: the last one's, with the whole text."""
+async def _note_leaving(request: Request, has_left: threading.Event) -> None:
+    await until_left(request)
+    has_left.set()
+
+
+def _whole(events: Generator[dict[str, Any]], has_left: threading.Event) -> dict[str, Any]:
+    """One document of all events: the last one's, with the whole text; of nothing once nobody waits for it.
+
+    Attack by chance: a client that gives up after some seconds and asks again pays for each of its answers to the end.
+    """
     text, last = "", dict[str, Any]()
-    for last in events:
-        text += str(last["choices"][0].get("text", ""))
+    with closing(events):
+        for last in events:
+            if has_left.is_set() and "statement" not in last:
+                return {}
+            text += str(last["choices"][0].get("text", ""))
     last["choices"][0]["text"] = text
     return last
 
@@ -85,6 +104,9 @@ def _said(error: AssayError) -> tuple[int, dict[str, Any]]:
         refusal = error.details.get("refusal")
         if isinstance(refusal, GatewayRefusal) and isinstance(refusal.body.get("error"), dict):
             return max(refusal.status, 400), refusal.body
+        # What stands before a gateway refuses in words of its own, and clients ask again after any status above 499.
+        if isinstance(refusal, GatewayRefusal) and 400 <= refusal.status < 500:
+            return refusal.status, error_document(error.explain(), error.code)
     status = 402 if isinstance(error, FundsError) else 503 if isinstance(error, UnavailableError) else 502
     kind = "false_answer" if isinstance(error, FraudError) else "server_error"
     return status, error_document(error.explain(), error.code, kind)

@@ -109,7 +109,8 @@ class PaidAnswers:
             # A new purse takes over what was signed before it was there. Attack: a gateway that says so ever again.
             if not self._purse.begin(payment[0], payment[1]):
                 break
-        raise GatewayRefused("The gateway refused.", code=code or "GatewayRefused", refusal=found)
+        why = "" if code else f" with HTTP {found.status}, and says no reason that a gateway has"
+        raise GatewayRefused(f"The gateway refused{why}.", code=code or "GatewayRefused", refusal=found)
 
     def _most(self, asked: CompletionAsked) -> Wei:
         """What an answer may cost at most. A text has no more tokens than bytes, and a few."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 from eth_account import Account
+from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message
 
 from assay.inference.cover import NotCovered
@@ -193,9 +195,9 @@ def test_an_answer_that_breaks_off_counts_as_spent_until_the_gateway_says_less(
     assert played.vouchers == [50, 100] and purse.spent == 50
 
 
-async def hangs_up(app: ASGIApp) -> None:
-    """Asks for a stream, and has hung up before the first of it."""
-    body = ASKED.model_dump_json(exclude_unset=True).removesuffix("}") + ',"stream":true}'
+async def hangs_up(app: ASGIApp, *, stream: bool = True) -> None:
+    """Asks, and has hung up before the first of its answer."""
+    body = ASKED.model_dump_json(exclude_unset=True).removesuffix("}") + f',"stream":{str(stream).lower()}}}'
     said = [{"type": "http.request", "body": body.encode(), "more_body": False}]
 
     async def receive() -> Message:
@@ -225,6 +227,39 @@ def test_who_hangs_up_before_an_answer_begins_leaves_nothing_open(played: Played
     assert played.vouchers == [50, 100] and purse.spent == 50, "the gateway has charged for the second alone"
     list(asker.ask(ASKED))
     assert played.vouchers == [50, 100, 101]
+
+
+class SlowGateway(PlayedGateway):
+    """One that takes its time for each token of a long answer."""
+
+    given = 0
+
+    def events(self, response: object) -> Iterator[dict[str, Any]]:
+        while self.given < 10_000:
+            self.given += 1
+            time.sleep(0.01)
+            yield {"choices": [{"text": "a"}]}
+        yield from super().events(response)
+
+
+def test_who_hangs_up_on_a_whole_answer_has_no_more_of_it_drawn(purse: Purse) -> None:
+    """Attack by chance: a client that gives up after some seconds, and asks again, pays for each answer to its end."""
+    slow = SlowGateway()
+    asyncio.run(hangs_up(make_relay(answers(slow, purse), 5.0), stream=False))
+    assert slow.closed == 1 and slow.given < 1_000
+    assert purse.spent == 50, "nobody knows what was charged"
+
+
+@pytest.mark.parametrize(("status", "told"), [(413, 413), (502, 503), (302, 503)])
+def test_a_refusal_without_a_reason_is_said_with_its_status(
+    played: PlayedGateway, purse: Purse, status: int, told: int
+) -> None:
+    """A proxy before the gateway refuses in words of its own: a client that hears 503 asks again, in vain."""
+    played.refusals = [GatewayRefusal(status, {}, None)]
+    with TestClient(make_relay(answers(played, purse), 5.0), base_url="http://127.0.0.1") as client:
+        answer = client.post("/v1/completions", json=ASKED.model_dump(exclude_unset=True))
+    assert answer.status_code == told and f"HTTP {status}" in answer.json()["error"]["message"]
+    assert purse.spent == 0
 
 
 def test_a_gateway_that_says_more_was_spent_is_believed_once_and_only_by_a_new_purse(

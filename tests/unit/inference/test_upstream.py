@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import time
+from contextlib import nullcontext
 
 import pytest
 
 from assay.inference.gateway.till import HEADER
-from assay.inference.relay.upstream import GatewayAway, GatewayOdd, Upstream
+from assay.inference.relay.upstream import GatewayAway, GatewayOdd, GatewayRefusal, Upstream
 from assay_ledger.timed_session import TimedAnswer
 from tests.harness.drips import dripping
 
@@ -58,6 +59,14 @@ def test_a_refusal_that_comes_a_byte_at_a_time_says_nothing() -> None:
     assert not isinstance(refusal, TimedAnswer) and (refusal.status, refusal.code) == (402, "")
 
 
+@pytest.mark.parametrize("body", [b"[]", b'"no"', b"<html>", b""])
+def test_a_refusal_in_another_form_says_nothing_but_its_status(body: bytes) -> None:
+    head = OK.replace(b"200 OK", b"502 Bad Gateway") + b"Content-Length: %d\r\n\r\n" % len(body)
+    with dripping(head + body, b"", pieces=0) as url:
+        refusal = Upstream(url, 5.0).ask(b"{}", "a voucher")
+    assert isinstance(refusal, GatewayRefusal) and (refusal.status, refusal.body) == (502, {})
+
+
 @pytest.mark.parametrize("how", ["sized", "chunked"])
 def test_what_breaks_off_is_away(how: str) -> None:
     with dripping(*DRIPS[how], every_s=0.0, pieces=2) as url, pytest.raises(GatewayAway):
@@ -79,6 +88,24 @@ def test_a_stream_in_pieces_of_any_size_is_read_to_its_end() -> None:
             stream = upstream.ask(b"{}", "a voucher")
             assert isinstance(stream, TimedAnswer)
             assert list(upstream.events(stream)) == [{"choices": []}, {"a": 1}]
+
+
+@pytest.mark.parametrize("text", ["\\ud800", "x\\udc00", "\\ud83d\\ude00"])
+def test_half_of_a_character_is_no_event_no_refusal_and_no_list_of_models(text: str) -> None:
+    """Attack: what nobody can write out ends a paid answer as a failure of the relay's own."""
+    is_whole = len(text) > 7
+    event = b'data: {"text": "%s"}\n\n' % text.encode()
+    body = b'{"error": {"message": "%s"}}' % text.encode()
+    with dripping(OK + b"Connection: close\r\n\r\n" + event + b"data: [DONE]\n\n", b"", pieces=0) as url:
+        upstream = Upstream(url, 5.0)
+        stream = upstream.ask(b"{}", "a voucher")
+        assert isinstance(stream, TimedAnswer)
+        with nullcontext() if is_whole else pytest.raises(GatewayOdd):
+            assert list(upstream.events(stream)) == [{"text": "\U0001f600"}]
+    head = OK.replace(b"200 OK", b"400 Bad Request") + b"Content-Length: %d\r\n\r\n" % len(body)
+    with dripping(head + body, b"", pieces=0) as url:
+        refusal = Upstream(url, 5.0).ask(b"{}", "a voucher")
+    assert not isinstance(refusal, TimedAnswer) and bool(refusal.body) is is_whole
 
 
 @pytest.mark.parametrize("how", HEADS)
