@@ -64,6 +64,8 @@ def show(
     documents.show_progress(done, the_run.currency)
     for each in waiting:
         typer.echo(f"{'It stands still: ' if each.stands else ''}{each.text} {each.remedy}".rstrip())
+    for line in documents.after_the_end(view):
+        typer.echo(line)
 
 
 @app.command("list", epilog='Example: assay run list --json  ->  [{"run", "model", "rounds", "block"}, ...]')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import typer
@@ -133,6 +133,14 @@ def progress(view: RunView) -> dict[str, Any]:
         "reserved": money.reserved_total,
         "pots": {"0x" + lock.hex(): pot.amount for lock, pot in money.pots.items()},
     }
+
+
+def after_the_end(view: RunView) -> Iterator[str]:
+    """What is still to be fetched of a run that has ended: no actor does it for a sponsor."""
+    left = view.state.money.balance
+    if view.state.money.is_ended and left:
+        held = view.facts.currency.show(left)
+        yield f"The escrow still holds {held} tokens: whoever paid into it takes its part back by `assay run refund`."
 
 
 def round_entry(view: RunView, round_: Round) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def lines(document: Document) -> Iterator[str]:
     yield f"Next deadline: {_deadline(due, now)}" if due else "Next deadline: none"
     yield from _section("Stake", list(_stake(document, now)))
     yield from _section("Locks", [_lock(lock, now, money) for lock in document["locks"]])
-    yield from _section("Seats", [_seat(seat) for seat in document["seats"]])
+    yield from _section("Seats", [_seat(seat, document["phase"]) for seat in document["seats"]])
     yield from _section("Tickets", [_ticket(ticket, now, money) for ticket in document["tickets"]])
     yield from _section("Earned", list(_earned(document, now)))
     yield from _section("Income", list(_income(document["income"] or {}, money)))
@@ -160,10 +160,14 @@ def _lock(lock: Document, now: int, money: Currency) -> tuple[str, ...]:
     return lock["what"], _amount(lock["amount"], money), end.words(now)
 
 
-def _seat(seat: Document) -> tuple[str, ...]:
+def _seat(seat: Document, phase: str) -> tuple[str, ...]:
+    from assay.protocol.rounds.escrow import RunPhase
+
     until = "" if seat["until"] is None else f" to {seat['until'] - 1}"
     since = "" if seat["since"] is None else f" (began at chain time {seat['since']})"
-    owes = f"{seat['commitments']} commitments, {seat['unsettled']} not settled"
+    is_lost = seat["unsettled"] and phase == RunPhase.WOUND_DOWN.words
+    kind = "never settled, and unpaid for good" if is_lost else "not settled"
+    owes = f"{seat['commitments']} commitments, {seat['unsettled']} {kind}"
     for name, word in (("open_games", "games"), ("open_accusations", "accusations")):
         owes += f", {seat[name]} open {word}" if seat[name] else ""
     kept = f"seat {seat['seat']}, tenure {seat['tenure']}", seat["status"]

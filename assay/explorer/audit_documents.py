@@ -152,6 +152,8 @@ def epoch_phase(reader: RunReader, number: int) -> str:
     epoch = reader.view.epochs[number]
     if epoch.closed:
         return "closed" if epoch.fines or not epoch.on_call else "closed without fines"
+    if reader.state.money.is_stopped:
+        return "ended with the run"
     if epoch.seed is None:
         return "waiting for its seed" if reader.state.head.timestamp >= epoch.start else "not begun"
     return "open" if reader.state.head.timestamp <= epoch.deadline else "waiting to be closed"

@@ -41,6 +41,10 @@ STANDING_CODES: Final[dict[str, tuple[str, str]]] = {
         "The epochs that may draw it are not over, or its base is not final.",
         "Nothing: whoever takes part settles it once they are, and anybody may.",
     ),
+    "NeverSettled": (
+        "The run was wound down before it was settled: nothing is paid or credited for it any more, nothing slashed.",
+        "Nothing: what is staked is free once no open game holds it; `assay status` says how it is taken out.",
+    ),
     "UnderAccusation": (
         "An accusation or a game of the tenure is not over; nothing of the tenure settles meanwhile.",
         "If your work is right, play the game to its end: a false accusation costs its accuser the bond.",

@@ -33,6 +33,8 @@ ACCUSATION_TEXTS = {
 }
 
 
+NEVER_SETTLED: Final = "The run was wound down before it was settled: it is unpaid for good."
+
 NAMING_READ: Final = 100
 """So many events are looked through for whether one names an address that has no role."""
 EXPLAINED: Final = 100
@@ -174,6 +176,8 @@ def _paid(reader: RunReader, work: WorkRecord, document: Document) -> Document:
             return standing("paid", "It is void: unpaid, and nothing was slashed.", "BaseCut")
         case _ if tenure.convicted_at:
             return standing("paid", "Its tenure was convicted: nothing will be paid.", "Convicted")
+        case _ if reader.state.money.is_stopped:
+            return standing("paid", NEVER_SETTLED, "NeverSettled")
         case _ if tenure.accusations or document["disputed"]:
             return standing("paid", "Its tenure is accused, or a game on it is open.", "UnderAccusation") | {
                 "yes": None
@@ -197,7 +201,9 @@ def explain_finding(reader: RunReader, name: Digest) -> Document:
     agrees = "agrees with it" if document["agrees"] else "differs from it"
     text = f"Ticket {document['ticket']} replayed seat {document['seat']} of round {document['round']} and {agrees}."
     answers = [yes("known", text)]
-    if document["paid"] is None:
+    if document["paid"] is None and reader.state.money.is_stopped:
+        answers.append(standing("paid", NEVER_SETTLED, "NeverSettled"))
+    elif document["paid"] is None:
         answers.append(standing("paid", "It is not settled yet.", "NotAuditedYet") | {"yes": None})
     elif int(document["paid"]) or int(document["shares"]):
         answers.append(yes("paid", f"It was paid {_paid_words(reader, document['paid'], document['shares'])}."))
@@ -212,6 +218,8 @@ def explain_accusation(reader: RunReader, name: Digest) -> Document:
     document = accusation_document(reader, name)
     status = reader.state.books.duties.attestations.accusations[name].status
     text = f"Ticket {document['ticket']} accuses {document['what']}. {ACCUSATION_TEXTS[status]}"
+    if status is AccusationStatus.RECORDED and reader.state.money.is_stopped:
+        text += " The run was stopped: none opens any more, and nobody is fined for it."
     return {
         "name": hexed(name),
         "kind": "accusation",

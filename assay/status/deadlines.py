@@ -128,7 +128,7 @@ def _audits(view: RunView) -> Iterator[OwnDeadline]:
                 text = f"show the secrets of {len(owed)} missed {calls} of ticket {held.id}: {cost}"
                 yield OwnDeadline("secret", epoch.deadline, text)
         short_since = view.books.registry.tickets[held.id].short_since
-        if short_since and not held.until:
+        if short_since and not held.until and not view.state.money.is_ended:
             text = f"top ticket {held.id} up: it is retired otherwise"
             yield OwnDeadline("top up", short_since + view.facts.tickets.seasoning, text)
     ids = {held.id for held in mine}

@@ -16,11 +16,13 @@ from assay.explorer.app import make_app
 from assay.explorer.event_rows import ShownEvents
 from assay.explorer.explain import explain
 from assay.explorer.reader import RunReader
-from assay.protocol.rounds.escrow import cost_of
+from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.rounds.terms import WorkStatus
 from assay.protocol.types import Wei
 from assay.sponsor.launching import fund_run, mint_tokens
 from assay.status.account import money_of
+from assay_ledger.bindings.attestations import Attested
+from assay_ledger.bindings.escrow import PhaseChanged
 from assay_ledger.bindings.payments import FindingPaid, WorkPaid
 from assay_ledger.chain.client import Head, address_of
 from tests.harness.actors.desk import Desk, open_desk
@@ -169,6 +171,27 @@ def test_settled_work_and_findings_say_the_tokens_and_shares_that_they_brought(p
     assert said[1] == f"It was paid {tokens[1] * pays}{shares[1]}"
     page = TestClient(make_app(reader)).get(f"/rounds/{work.round}").text
     assert f'<td class="n">{terms.shares_per_unit / 1e18:.2f}</td>' in page
+
+
+def test_what_a_run_that_is_wound_down_has_not_settled_is_said_to_be_unpaid_for_good() -> None:
+    """Who waits for it keeps a machine on for nothing."""
+    made, told = ImaginedRun(4), list[ToldEvent]()
+    for each in imagined_events(made, 4_000):
+        told.append(each)
+        if len(told) > 400 and isinstance(each[1].event, Attested):
+            break
+    reader = imagined(told)
+    work = next(work for work in reader.shelves.works if work.status is WorkStatus.OPEN)
+    finding = next(name for name in reader.state.attestations if name not in reader.state.money.findings_paid)
+    names = [*("0x" + name.hex() for name in (work.digest, finding))]
+    assert {explain(reader, name)["answers"][-1]["code"] for name in names} == {"NotAuditedYet"}
+    ended = replace(told[-1][1], event=PhaseChanged(RunPhase.WOUND_DOWN, made.charter.sponsor))
+    reader = imagined([*told, ("escrow", ended, told[-1][2] + 1)])
+    said = [explain(reader, name)["answers"][-1] for name in names]
+    assert {(each["yes"], each["code"]) for each in said} == {(False, "NeverSettled")}
+    assert all("unpaid for good" in each["text"] for each in said)
+    newest = len(reader.view.epochs) - 1
+    assert TestClient(make_app(reader)).get(f"/api/v1/epochs/{newest}").json()["phase"] == "ended with the run"
 
 
 def fund(made: WholeRun, amount: int) -> None:

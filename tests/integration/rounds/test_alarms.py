@@ -10,6 +10,7 @@ import pytest
 from assay.cli.watching import weight_of
 from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import ExitCode
+from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.claims import ClaimKind, ClaimRef
@@ -275,7 +276,8 @@ def test_tickets_are_too_few_from_the_duty_on_that_they_do_not_answer_for(world:
     assert list(judge_escrow(at_rate(both + 1))) == []
 
 
-def test_a_stake_is_at_risk_while_an_accusation_of_it_is_alive(world: ToldMoneyWorld) -> None:
+def accuse(world: ToldMoneyWorld) -> tuple[list[Address], int]:
+    """Four people whose work is accused, and the epoch in which it is."""
     people = world.start()
     world.commit_all(people)
     world.at(world.model.commitments.round_of(world.round).t0 + world.charter.timing.commit + 10**4)
@@ -283,6 +285,17 @@ def test_a_stake_is_at_risk_while_an_accusation_of_it_is_alive(world: ToldMoneyW
         world.play_epoch()
     number = world.epoch
     world.play_epoch(lies={ticket: set(map(Seat, range(4))) for ticket in world.chains})
+    return people, number
+
+
+def wind_down(world: ToldMoneyWorld) -> None:
+    """The run stands still until anybody may end it."""
+    world.at(world.now + world.charter.timing.stall + 1)
+    assert world.wind_down() == ""
+
+
+def test_a_stake_is_at_risk_while_an_accusation_of_it_is_alive(world: ToldMoneyWorld) -> None:
+    people, number = accuse(world)
     accused = {a.accused for a in world.run.duties.attestations.accusations.values() if a.is_work}
     assert accused
     for who in people:
@@ -297,6 +310,15 @@ def test_a_stake_is_at_risk_while_an_accusation_of_it_is_alive(world: ToldMoneyW
         world.close_epoch()
     for name in world.run.duties.attestations.accusations:
         assert world.lapse(name) == ""
+    assert [a for who in people for a in stakes(world, who)] == []
+
+
+def test_an_accusation_that_a_stop_leaves_without_a_game_puts_no_stake_at_risk(world: ToldMoneyWorld) -> None:
+    people, _ = accuse(world)
+    assert [a.kind for who in people for a in stakes(world, who)]
+    wind_down(world)
+    made = world.run.duties.attestations.accusations
+    assert {a.status for a in made.values()} == {AccusationStatus.RECORDED}
     assert [a for who in people for a in stakes(world, who)] == []
 
 
@@ -315,6 +337,9 @@ def test_a_ticket_that_a_fine_left_short_is_told_to_its_owner(world: ToldMoneyWo
     assert (alarm.kind, alarm.about) == (AlarmKind.STAKE_SHORT, "ticket 1")
     assert int(dict(alarm.figures)["short"]) == world.told.books.registry.missing[TicketId(1)] > 0
     assert stakes(world, reporter) == []
+    # Of a run that has ended it comes back as it is.
+    wind_down(world)
+    assert stakes(world, who) == []
 
 
 def test_a_game_about_the_root_that_leads_is_told_and_one_about_another_is_not(world: ToldMoneyWorld) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from assay.cli.joining import outlook_now
+from assay.cli.run_documents import after_the_end
+from assay.cli.status import _seat
 from assay.cli.this_machine import income_of
 from assay.explorer.documents import Document
 from assay.explorer.money import Account
@@ -139,8 +141,22 @@ def test_after_a_stop_only_games_hold_the_locks_of_a_seat(world: ToldMoneyWorld)
     (task,) = [task for task in keeper.tasks(world.view(who)) if isinstance(task.action, ReleaseTenure)]
     assert task.at == world.now, "its actor takes it back"
     assert status(world, who)["deadlines"] == [] and status(world, who)["income"] is None
+    (seat,) = status(world, who)["seats"]
+    assert _seat(seat, status(world, who)["phase"])[-1] == "1 commitments, 1 never settled, and unpaid for good"
     assert int(status(world, who)["earned"]["unpaid"]["pay_at_most"]) == 0
     assert world.release(who) == ""
+
+
+def test_who_paid_for_a_run_that_has_ended_is_told_how_to_have_the_rest_back(world: ToldMoneyWorld) -> None:
+    world.start(escrow=1000 * ETHER)
+    world.at(world.charter.timing.stall + world.told.money.launched_at)
+    assert list(after_the_end(world.view(world.sponsor))) == []
+    world.tick(1)
+    assert world.wind_down() == ""
+    (said,) = after_the_end(world.view(world.sponsor))
+    assert said.startswith("The escrow still holds 1000 tokens") and "`assay run refund`" in said
+    assert world.refund(world.sponsor) == ""
+    assert list(after_the_end(world.view(world.sponsor))) == []
 
 
 def test_what_was_asked_out_is_due_in_the_second_that_is_said(world: ToldMoneyWorld) -> None:
