@@ -122,7 +122,7 @@ def relay(
             talk.print("Ctrl-C ends it.")
 
         app = make_relay(answers, seconds, hosts=allow_host or ())
-        serve_relay(app, listener, ready=ready, observer=metrics)
+        serve_relay(app, listener, ready=ready, end=answers.end, observer=metrics)
 
 
 def _cover(run: Run, bonds: str, found: GatewayModel, named: Address) -> CoverWatch:

@@ -66,6 +66,7 @@ class PaidAnswers:
         self._turn = threading.Lock()
         self.false: AssayError | None = None
         """What the gateway was found to do; once it is set, nothing is signed."""
+        self._is_over = False
         self.answers = self.verified = self.tokens = 0
         self._counting = threading.Lock()
 
@@ -88,11 +89,17 @@ class PaidAnswers:
         next(events)
         return events
 
+    def end(self) -> None:
+        """Whoever waits for more of an answer is told that the relay ends, and the gateway draws no more of it."""
+        self._is_over = True
+
     def _accepted(self, asked: CompletionAsked, body: bytes) -> tuple[SignedVoucher, TimedAnswer]:
         cost, code = self._most(asked), ""
         for _ in range(TRIES):
             if self.false is not None:
                 raise self.false
+            if self._is_over:
+                raise _ends()
             signed = self._purse.sign(cost)
             try:
                 found = self._upstream.ask(body, signed.to_text())
@@ -139,6 +146,8 @@ class PaidAnswers:
                         raise GatewayRefused("The gateway's answer ended.", refusal=GatewayRefusal(503, event, None))
                     text += str(_choice(event).get("text", ""))
                     if "statement" not in event:
+                        if self._is_over:
+                            raise _ends()
                         yield event
                         continue
                     tokens, cost, spent = self._checked(asked, seed, event, text)
@@ -211,6 +220,11 @@ class PaidAnswers:
         if self._model is not None and secrets.randbelow(1_000_000) < self._verify_ppm:
             replay(self._model, said)
             self.verified += 1
+
+
+def _ends() -> UnavailableError:
+    remedy = "Ask again once it runs; what was drawn until now is paid for."
+    return UnavailableError("The relay ends.", code="RelayEnds", remedy=remedy)
 
 
 def _choice(event: dict[str, Any]) -> dict[str, Any]:
