@@ -11,9 +11,9 @@ from typing import Final
 from assay.watchdog.alarms import Alarm, AlarmKind, Standing, changes
 from assay_ledger.json_input import JsonRefused, parse_json
 
-KNOWN_S: Final = 300.0
-"""After so many seconds of looking a watch would have raised whatever holds: silence and heads that stand still are
-known by this machine's clock alone."""
+KNOWN_S: Final = 360.0
+"""After so many seconds a watch has raised whatever holds: what is silent or stands still is known by looking for a
+while, the longest for `stale_after`. Less, and an alarm is cleared that the next look raises again."""
 
 MAX_BYTES: Final = 1 << 20
 
