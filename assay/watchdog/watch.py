@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eth_utils.address import to_checksum_address
 
@@ -140,7 +140,10 @@ class Watchdog(ChainWatch):
         free = ask(run.vault.free(owner))
         if committed_at:
             facts = CommittedFacts(commitment, owner, committed_at, free)
-            yield from judge_committed(facts, self.head[1], self._terms)
+            # Of a run that was stopped a reveal frees the deposit, and opens no game that asks for a bond.
+            is_stopped = self._index.state.money.is_stopped
+            terms = replace(self._terms, bond=Wei(0)) if is_stopped else self._terms
+            yield from judge_committed(facts, self.head[1], terms)
 
     # --- games
 

@@ -151,6 +151,15 @@ def test_a_watch_of_a_run_shows_the_alarms_that_stand(made: WholeRun) -> None:
         watch.communicate()
 
 
+def test_a_challenge_in_a_run_that_was_cancelled_needs_no_bond(made: WholeRun) -> None:
+    """Its reveal frees the deposit, and opens no game: whoever is told to stake more stakes it for nothing."""
+    dog = dog_of(made)
+    commit(made)
+    assert kinds(dog) == {AlarmKind.BOND_SHORT}
+    made.chain.send(made.stage.sponsor, made.run.escrow.cancel())
+    assert kinds(dog) == set()
+
+
 def test_a_party_that_has_nothing_in_the_run_is_named_once(made: WholeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """A digit that is wrong has a watch look after nobody, and be silent as if all were well."""
     from assay.cli import dispute
