@@ -28,10 +28,10 @@ def serve_relay(
     config = server_config(observed(app, observer), ending_s=ENDING_S)
     listener.listen()
     ready()
-    _Server(config, observer, end).run([listener])
+    _RelayServer(config, observer, end).run([listener])
 
 
-class _Server(ObservedServer):
+class _RelayServer(ObservedServer):
     """A server that tells whoever waits for an answer that it ends."""
 
     def __init__(self, config: uvicorn.Config, observer: ServerObserver | None, end: Callable[[], None]) -> None:

@@ -27,14 +27,14 @@ def test_whoever_waits_when_a_relay_ends_is_told_and_no_more_is_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stream: bool
 ) -> None:
     """A connection that is cut says nothing, and the log had a traceback for it."""
-    servers: list[server._Server] = []
-    made = server._Server.__init__
+    servers: list[server._RelayServer] = []
+    made = server._RelayServer.__init__
 
-    def noted(one: server._Server, *arguments: Any) -> None:
+    def noted(one: server._RelayServer, *arguments: Any) -> None:
         made(one, *arguments)
         servers.append(one)
 
-    monkeypatch.setattr(server._Server, "__init__", noted)
+    monkeypatch.setattr(server._RelayServer, "__init__", noted)
     monkeypatch.setattr(server, "ENDING_S", 3)
     slow, purse = SlowGateway(), Purse(tmp_path, payer(0), PursePlace(DOMAIN, ME, TOKEN), Wei(0), Wei(10_000))
     asker, listener, ready = answers(slow, purse), listen("The relay", "127.0.0.1", 0), threading.Event()
