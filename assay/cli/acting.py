@@ -288,7 +288,7 @@ def make(
         live.on_look(view)
         standing(view)
         if isinstance(made[0], Worker) and not made[0].leaving:
-            seatless(view, made[0].forgiven(view))
+            seatless(view, made[0].forgiven(view), made[0].free)
 
     seatless = TellsNoSeat()
     made[0].on_rest = rest
@@ -348,11 +348,11 @@ class TellsNoSeat:
         self._said = ""
         self._say = say
 
-    def __call__(self, view: RunView, forgiven: int) -> None:
+    def __call__(self, view: RunView, forgiven: int, free: int | None = None) -> None:
         from assay_solver.seats import why_no_seat
 
         goes_on = not (view.is_over or view.state.money.is_ended)
-        why = why_no_seat(view, forgiven) if goes_on and view.tenure is None else ""
+        why = why_no_seat(view, forgiven, free) if goes_on and view.tenure is None else ""
         if why and why != self._said:
             self._say(f"takes no seat: {why}")
         self._said = why

@@ -316,9 +316,18 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     console, table = Console(highlight=False), Table(title=title or None, title_justify="left")
     widths = [max((len(str(row[k])) for row in rows), default=0) for k in range(len(columns))]
     # A figure or an address that is broken in two is misread, so these are not, where there is room for all of them.
+    is_text = [any(" " in str(row[k]) for row in rows) for k in range(len(columns))]
+    # Nor are words of headings, where there is room: a heading of several words has as many lines as it takes.
+    stacked = [
+        name.replace(" ", "\n") if len(name) > width and not text else name
+        for name, width, text in zip(columns, widths, is_text, strict=True)
+    ]
+    least = [max(width, *map(len, name.split("\n"))) for name, width in zip(stacked, widths, strict=True)]
+    if not any(is_text) and sum(least) + 3 * len(columns) + 1 <= console.width:
+        columns, widths = stacked, least
     is_whole = [
-        len(column) <= width and not any(" " in str(row[k]) for row in rows)
-        for k, (column, width) in enumerate(zip(columns, widths, strict=True))
+        max(map(len, column.split("\n"))) <= width and not text
+        for column, width, text in zip(columns, widths, is_text, strict=True)
     ]
     wanted = sum(width if whole else min(width, LEAST_WIDTH) for width, whole in zip(widths, is_whole, strict=True))
     has_room = wanted + 3 * len(columns) + 1 <= console.width

@@ -101,6 +101,8 @@ def unstake(
 ) -> None:
     """Ask for free stake back; `withdraw` pays it after the exit delay, which starts anew for what waits already. With
     --for as a withdrawal address."""
+    from assay.status.account import withdraw_at
+
     the_run = open_round_run(settings)
     money, vault = the_run.currency, the_run.vault
     wei, whose = money.parse(amount), None if owner is None else Address(parse_address(owner))
@@ -121,8 +123,8 @@ def unstake(
     anew = f", and start the delay of {money.both(waited)} anew" if waited else ""
     confirm(f"Take {money.both(wei)} out of {checksummed(whose)}'s stake{anew}?", yes=yes)
     receipt = the_run.chain.send(account, call)
-    leaving, not_before = the_run.chain.ask(vault.exiting(whose))
-    done = {"leaving": leaving, "not_before": not_before, "waited": waited, "waited_since": since}
+    leaving, after = the_run.chain.ask(vault.exiting(whose))
+    done = {"leaving": leaving, "not_before": withdraw_at(after), "waited": waited, "waited_since": since}
     _done(done, receipt, money, as_json=as_json)
 
 

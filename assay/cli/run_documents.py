@@ -33,7 +33,9 @@ SHOWN = 100
 """Lines of a table that people read; --json has all of them."""
 
 HEADINGS = {"from_generation": "base", "generation": "makes", "committed": "works", "convicted": "guilty"}
-"""Of columns whose own names are too long for a terminal."""
+HEADINGS |= {"seated": "seats", "fines": "may fine"}
+"""Of columns whose own names are too long for a terminal, or say something else: an epoch of which half of the tickets
+on call opened may fine the others, and has fined nobody by that."""
 
 
 def describe(run: Run) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def income_lines(income: DailyIncome, money: Currency, fees: Market) -> Iterator
     )
     yield (
         f"At the worst {money.show(income.loses_stake)} tokens of stake are lost, and up to "
-        f"{money.show(income.loses_pay)} that are not settled: a claim of its own was refuted, or it fell silent in "
+        f"{money.brief(income.loses_pay)} that are not settled: a claim of its own was refuted, or it fell silent in "
         "its own game."
     )
 

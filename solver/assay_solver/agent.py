@@ -55,6 +55,7 @@ class Solver(Worker):
             lead=min(view.rules.inclusion, view.rules.hold // 2),
             leaving=self.leaving,
             forgiven=self.forgiven(view),
+            free=self.free,
             units={key: run.units for key, run in self._runs.items()},
             finished=self.recorder.finished,
             merges=self.recorder.merges,

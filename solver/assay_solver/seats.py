@@ -11,12 +11,13 @@ from assay_ledger.agents.money_keeper import carries_another
 from assay_ledger.rounds.view import RunView
 
 
-def why_no_seat(view: RunView, forgiven: int = 0) -> str:
+def why_no_seat(view: RunView, forgiven: int = 0, free: int | None = None) -> str:
     """Why this actor, which holds no seat, takes none in a run that goes on; empty where it takes one.
 
-    forgiven: its newest tenure that counts no more, as a person looked after it.
+    forgiven: its newest tenure that counts no more, as a person looked after it. free: wei of its stake that nothing
+    locks; None: nobody asked.
     """
-    return barred(view, view.me, forgiven) or full(view)
+    return barred(view, view.me, forgiven) or full(view) or ("" if free is None else _short(view, free))
 
 
 def barred(view: RunView, who: Address, forgiven: int = 0) -> str:
@@ -38,6 +39,18 @@ def full(view: RunView) -> str:
     if not view.free_seats:
         return f"all {view.charter.training.seats} seats are taken"
     return "" if carries_another(view) else "the run's tickets answer for, and its escrow pays, no more seats than held"
+
+
+def _short(view: RunView, free: int) -> str:
+    """What of its stake is missing for a seat; empty where nothing is."""
+    e, money = view.charter.economics, view.facts.currency
+    missing = e.seat_lock + e.seat_fee - free
+    if missing <= 0:
+        return ""
+    return (
+        f"{money.show(free)} tokens of its stake are free, and a seat locks {money.show(e.seat_lock + e.seat_fee)}: "
+        f"it takes one once {money.show(missing)} more are free (`assay ledger stake {money.show(missing)}`)"
+    )
 
 
 def _was_idle(tenure: Tenure) -> bool:

@@ -50,7 +50,8 @@ class OwnRounds:
     """How long before a window ends its last word goes out, in seconds."""
     leaving: bool = False
     forgiven: int = 0
-    """See `seats.why_no_seat`."""
+    free: int | None = None
+    """Both: see `seats.why_no_seat`."""
     units: Mapping[tuple[Round, Seat, Digest], int] = field(default_factory=dict)
     finished: Mapping[tuple[Round, Digest], FinishedWork] = field(default_factory=dict)
     merges: Mapping[MergeKey, BaseLists] = field(default_factory=dict)
@@ -157,7 +158,7 @@ def _seat(view: RunView, own: OwnRounds) -> Iterator[Choice]:
     tenure = view.tenure
     if tenure is None:
         stays_out = own.leaving or view.is_over or view.state.money.is_ended
-        if not stays_out and not why_no_seat(view, own.forgiven):
+        if not stays_out and not why_no_seat(view, own.forgiven, own.free):
             yield TakeSeat()
     elif view.state.money.is_ended or _may_go(view, own, tenure[1]):
         yield LeaveTenure(tenure[0])

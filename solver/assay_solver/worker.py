@@ -67,6 +67,8 @@ class Worker(Agent):
         self._pace = OwnPace(inclusion)
         self._room = room
         self._forgiven = None if again else 0
+        self.free: int | None = None
+        """Wei of its stake that nothing locks, asked while it holds no seat."""
         self._served: set[int] = set()
         self._folder = data_dir / "rounds"
         self._runs: dict[tuple[Round, Seat, Digest], LongRun] = {}
@@ -91,6 +93,12 @@ class Worker(Agent):
         return view.books.tenures.existing(work.tenure).holder == view.me
 
     # --- seats
+
+    def refresh(self, view: RunView) -> None:
+        """See ActorLoop: its free stake while a seat may need it."""
+        super().refresh(view)
+        wants = view.tenure is None and not (self.leaving or view.is_over or view.state.money.is_ended)
+        self.free = self.chain.ask(self.target.vault.free(self.me)) if wants else None
 
     def forgiven(self, view: RunView) -> int:
         """Its newest tenure of those that keep it from no further seat: where it takes one `again`, what it had when it

@@ -10,6 +10,8 @@ import pytest
 
 from assay.cli.acting import TellsStanding
 from assay.protocol.errors import RejectedError, UnavailableError
+from assay.protocol.types import Wei
+from assay.sponsor.launching import deposit, mint_tokens
 from assay_ledger.agents.loop import BLOCK_S
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.rounds.view import RunView
@@ -20,10 +22,13 @@ from tests.harness.actors.world import SharedChain
 from tests.harness.clocks import MovedClock
 
 
-def test_a_refused_action_is_tried_again_by_the_clock_though_no_block_comes(stage: SharedChain, tmp_path: Path) -> None:
+def test_a_refused_action_is_tried_again_by_the_clock_though_no_block_comes(
+    stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, clock = new_whole_run(stage, tmp_path), MovedClock()
     e = made.run.charter.economics
     poor = made.add("poor", Solver, 1 - GAMES * (e.challenge_bond + e.challenge_deposit), clock=clock)
+    monkeypatch.setattr(poor, "candidates", lambda _view: [TakeSeat()])
     head, times = made.chain.head(), []
     for wait in (BLOCK_S, 2 * BLOCK_S, 4 * BLOCK_S):
         assert poor.step() and not poor.step(), "it asks for a seat once, and is refused for want of stake"
@@ -75,12 +80,24 @@ def test_a_node_that_fails_while_an_actor_looks_has_nothing_tried_sooner(
     made = new_whole_run(stage, tmp_path)
     e = made.run.charter.economics
     poor = made.add("poor", Solver, 1 - GAMES * (e.challenge_bond + e.challenge_deposit))
+    monkeypatch.setattr(poor, "candidates", lambda _view: [TakeSeat()])
     assert poor.step() and not poor.step() and poor._parked[TakeSeat()].times == 1
     made.chain.rpc("evm_mine")
     monkeypatch.setattr(poor, "candidates", Mock(side_effect=UnavailableError("No answer.", code="NodeUnreachable")))
     with pytest.raises(UnavailableError):
         poor.step()
     assert poor._parked[TakeSeat()].times == 1
+
+
+def test_a_solver_without_the_stake_of_a_seat_tries_none_until_it_is_there(stage: SharedChain, tmp_path: Path) -> None:
+    made = new_whole_run(stage, tmp_path)
+    e = made.run.charter.economics
+    poor = made.add("poor", Solver, 1 - GAMES * (e.challenge_bond + e.challenge_deposit))
+    assert isinstance(poor, Solver) and not poor.step() and TakeSeat() not in poor._parked and poor.free == 1
+    account, missing = poor.keys.account, Wei(e.seat_lock + e.seat_fee - 1)
+    mint_tokens(made.chain, account, made.run.token, poor.me, missing)
+    deposit(made.chain, account, made.run, missing)
+    assert poor.step() and poor.see().tenure is not None
 
 
 def test_an_actor_that_rests_says_once_why_the_run_stands_still(stage: SharedChain, tmp_path: Path) -> None:

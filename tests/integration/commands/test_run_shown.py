@@ -101,3 +101,17 @@ def test_above_64_seats_it_is_counted_of_how_many_updates_a_generation_is_made()
         reader.take(reader.known, [told], Head(told[1].block, told[2]))
     entries = [run_documents.round_entry(reader.view, Round(number)) for number in range(2)]
     assert [entry["counted"] for entry in entries] == [SEATS, SEATS - GROUP]
+
+
+def test_of_tickets_that_end_no_time_and_no_heading_is_broken_on_eighty_columns(
+    view: RunView, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    document = progress(view)
+    document["tickets"] = [entry | {"until": 1_796_087_208} for entry in document["tickets"]]
+    text = shown(document, capsys)
+    assert max(map(len, text.splitlines())) <= 80
+    for entry in document["tickets"]:
+        assert str(entry["counts_from"]) in text and str(entry["until"]) in text
+    words = {word for line in text.splitlines() for word in line.split()}
+    assert {"counted", "status", "ticket", "counts", "calls", "opened", "findings", "guilty", "may", "fine"} <= words

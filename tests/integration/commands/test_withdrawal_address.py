@@ -95,7 +95,9 @@ def test_what_leaves_of_a_stolen_key_is_paid_to_an_address_that_it_cannot_change
     # The owner, by its other key.
     asked = made.as_cold("unstake", "40", "--for", made.hot, "--yes")
     assert asked["leaving"] == 100 * ONE
-    chain.rpc("evm_mine", hex(asked["not_before"] + 1))
+    # The first second that the contract takes: strictly after the one that it keeps.
+    assert asked["not_before"] == chain.ask(made.run.vault.exiting(address_of(made.account)))[1] + 1
+    chain.rpc("evm_mine", hex(asked["not_before"]))
     found = made.status()
     assert (found["withdrawal_address"], found["leaving"]["is_due"]) == (made.cold.lower(), True)
     assert made.cold in made.desk("status", *made.desk.run_words, "--address", made.hot).stdout

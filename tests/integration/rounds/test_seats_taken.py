@@ -28,8 +28,10 @@ def world() -> Iterator[ToldMoneyWorld]:
     made.end()
 
 
-def takes_seat(world: ToldMoneyWorld, who: Address, leaving: bool = False, forgiven: int = 0) -> bool:
-    own = strategy.OwnRounds(OwnPace(0.0), lead=0, leaving=leaving, forgiven=forgiven)
+def takes_seat(
+    world: ToldMoneyWorld, who: Address, leaving: bool = False, forgiven: int = 0, free: int | None = None
+) -> bool:
+    own = strategy.OwnRounds(OwnPace(0.0), lead=0, leaving=leaving, forgiven=forgiven, free=free)
     return TakeSeat() in strategy.candidates(world.view(who), own, [])
 
 
@@ -98,3 +100,21 @@ def test_who_worked_once_and_was_evicted_takes_a_seat_again_by_itself(world: Tol
     w.play_epoch()
     evict_idle(w, gone, others)
     assert takes_seat(w, gone) and why_no_seat(w.view(gone)) == ""
+
+
+def test_whose_stake_is_locked_or_gone_is_told_what_a_seat_lacks_and_tries_none(world: ToldMoneyWorld) -> None:
+    """Bad luck: away for some rounds, evicted, and the lock of the old seat waits for its commitments."""
+    w = world
+    gone, *others = w.start(tickets=8)
+    w.play_round([gone, *others])
+    w.play_epoch()
+    evict_idle(w, gone, others)
+    view, money = w.view(gone), w.view(gone).facts.currency
+    price = w.charter.economics.seat_lock + w.charter.economics.seat_fee
+    assert takes_seat(w, gone, free=price) and not takes_seat(w, gone, free=price - 1)
+    told = list[str]()
+    says = TellsNoSeat(told.append)
+    for free in (price - ETHER, price - ETHER, price):
+        says(view, 0, free)
+    assert told == [f"takes no seat: {why_no_seat(view, 0, price - ETHER)}"]
+    assert money.show(price) in told[0] and "`assay ledger stake 1`" in told[0]

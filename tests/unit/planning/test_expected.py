@@ -6,12 +6,15 @@ import random
 
 import pytest
 
+from assay.amounts import TEST_MONEY
+from assay.cli.this_machine import income_lines
 from assay.planning.burdens import MERGE, gas_of
 from assay.planning.expected import DAY, answered, auditor_day, drawn, solver_day
 from assay.planning.outlook import outlook_of_role, outlook_of_run
 from assay.planning.spans import LAST, RoundSpans, rounds_of_epoch, spans_of
 from assay.protocol.economics.run_bounds import audit_terms, most_unsettled
 from assay.protocol.types import Wei
+from assay_ledger.chain.fees import Market
 from tests.harness.rounds.charters import ETHER, RUN, WIDE
 from tests.harness.rounds.run_limits import changed
 from tests.unit.sponsor.test_charters import charter_on
@@ -156,3 +159,11 @@ def test_tickets_are_drawn_for_no_more_rounds_than_are_left() -> None:
     assert (none.shares, none.gas, none.loses_pay) == (0, 0, 0)
     assert "left" not in whole.assumes and five.assumes.endswith("and 5 rounds, all that are left")
     assert none.assumes.endswith("and that the run begins no further round")
+
+
+def test_what_is_reckoned_is_not_written_to_eighteen_digits() -> None:
+    """The pay that an auditor may lose is a mean: digits beyond the second are a float's noise."""
+    day = auditor_day(PAID, 3, 2, 2, RoundSpans(1020, 1020, 1020, 0), 2)
+    *_, worst = income_lines(day, TEST_MONEY, Market(0, 10**6))
+    said = worst.partition("up to ")[2].partition(" that")[0]
+    assert said == TEST_MONEY.brief(day.loses_pay) and len(said.partition(".")[2]) <= 2 < len(str(day.loses_pay))
