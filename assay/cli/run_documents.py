@@ -11,6 +11,7 @@ from eth_utils.address import to_checksum_address
 
 from assay.amounts import Currency
 from assay.cli.common import print_fields, print_table
+from assay.planning.outlook import outlook_of_run
 from assay.protocol.economics.run_bounds import audit_terms
 from assay.protocol.rounds.duty_types import Epoch
 from assay.protocol.rounds.terms import NEVER
@@ -70,7 +71,7 @@ def describe(run: Run) -> dict[str, Any]:
         "shifts": e.shifts,
         "least_tickets": c.launch.tickets,
         "unsettled_rounds": audit_terms(c).unsettled,
-        "round_seconds": w.commit,
+        "round_seconds": outlook_of_run(c).round_seconds,
         "epoch_seconds": w.epoch,
         "seasoning_seconds": w.seasoning,
         "challenge_seconds": w.challenge,

@@ -14,6 +14,7 @@ from assay.cli import run_documents
 from assay.cli.common import print_json, print_table
 from assay.cli.run_documents import progress, show_progress
 from assay.explorer.reader import RunReader
+from assay.planning.outlook import outlook_of_run
 from assay.protocol.types import Round
 from assay_ledger.bindings.duties import EpochClosed
 from assay_ledger.chain.client import Head
@@ -50,6 +51,13 @@ def test_no_time_and_no_address_is_broken_on_a_terminal_of_eighty_columns(
         assert str(entry["began"]) in text
     for entry in document["tickets"]:
         assert str(entry["counts_from"]) in text and entry["owner"][:10] in text
+
+
+def test_who_posts_a_run_and_who_looks_at_it_are_told_the_same_of_its_rounds() -> None:
+    """A round's seconds were 600 in what `run post` says and 660 in `run show`, under one name."""
+    run = ImaginedRun(4)
+    whole, posted = outlook_of_run(run.charter).to_document(), run_documents.describe(run)
+    assert {name: posted[name] for name in posted if name in whole} == {n: whole[n] for n in whole if n in posted}
 
 
 def test_where_there_is_no_room_for_them_figures_are_broken_and_not_cut(
