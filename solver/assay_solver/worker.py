@@ -18,6 +18,7 @@ from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.loop import RunStore
 from assay_ledger.agents.observing import tell
 from assay_ledger.agents.updates_asked import UpdatesAsked
+from assay_ledger.chain.client import Head
 from assay_ledger.index.computing import Computation, Compute
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.records import WorkRecord
@@ -69,6 +70,7 @@ class Worker(Agent):
         self._forgiven = None if again else 0
         self.free: int | None = None
         """Wei of its stake that nothing locks, asked while it holds no seat."""
+        self._free_at: Head | None = None
         self._served: set[int] = set()
         self._folder = data_dir / "rounds"
         self._runs: dict[tuple[Round, Seat, Digest], LongRun] = {}
@@ -98,7 +100,11 @@ class Worker(Agent):
         """See ActorLoop: its free stake while a seat may need it."""
         super().refresh(view)
         wants = view.tenure is None and not (self.leaving or view.is_over or view.state.money.is_ended)
-        self.free = self.chain.ask(self.target.vault.free(self.me)) if wants else None
+        if not wants:
+            self.free = None
+        elif self.free is None or view.head != self._free_at:
+            # Once a block: nothing else moves it, and a step without a new block costs one request (docs/nodes.md).
+            self.free, self._free_at = self.chain.ask(self.target.vault.free(self.me)), view.head
 
     def forgiven(self, view: RunView) -> int:
         """Its newest tenure of those that keep it from no further seat: where it takes one `again`, what it had when it
