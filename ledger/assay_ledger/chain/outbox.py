@@ -360,5 +360,5 @@ def _pending(limit_s: float) -> UnavailableError:
     return UnavailableError(
         f"The transaction was not mined within {limit_s:g} s.",
         code="TransactionPending",
-        remedy="Wait for the chain; the transaction may still be mined.",
+        remedy="It may still be mined: look whether it was before the same is asked for again, or it is done twice.",
     )
