@@ -340,10 +340,10 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
 
 
 def print_fields(fields: Mapping[str, object]) -> None:
-    """Names and values, one a line, on stdout."""
+    """Names and values, one a line, on stdout; a dash where there is none."""
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():
-        typer.echo(f"{name:<{width}}  {value}")
+        typer.echo(f"{name:<{width}}  {'-' if value is None else value}")
 
 
 def _jsonable(value: object) -> object:

@@ -11,7 +11,7 @@ import pytest
 from assay.amounts import TEST_MONEY
 from assay.bench.imagined_run import ImaginedRun, imagined_events
 from assay.cli import run_documents
-from assay.cli.common import print_json, print_table
+from assay.cli.common import print_fields, print_json, print_table
 from assay.cli.run_documents import progress, show_progress
 from assay.explorer.reader import RunReader
 from assay.planning.outlook import outlook_of_run
@@ -73,6 +73,11 @@ def test_json_has_null_for_what_is_no_number(capsys: pytest.CaptureFixture[str])
     """Bad luck: a training diverged, and no reader of JSON took the document for one."""
     print_json({"loss": math.nan, "rows": [1.5, -math.inf, "NaN", b"\x01"]})
     assert capsys.readouterr().out == '{"loss": null, "rows": [1.5, null, "NaN", "0x01"]}\n'
+
+
+def test_a_field_without_a_value_has_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+    print_fields({"deadline": None, "wei": 0})
+    assert capsys.readouterr().out.splitlines() == ["deadline  -", "wei       0"]
 
 
 def test_of_a_long_run_the_newest_lines_are_shown_and_the_others_counted(
