@@ -261,19 +261,19 @@ class MirroredStore(BlobStore):
 
     def has(self, digest: Digest) -> bool:
         """See ArtifactStore: whether any lists it."""
-        return self._any(lambda store: store.has(digest))
+        return any(self._answers(lambda store: store.has(digest)))
 
     def is_named(self, digest: Digest, name: str) -> bool:
         """See ArtifactStore: whether any does."""
-        return self._any(lambda store: store.is_named(digest, name))
+        return any(self._answers(lambda store: store.is_named(digest, name)))
 
     def serves(self, digest: Digest, max_bytes: int) -> bool:
         """See ArtifactStore: whether any does; those behind the first that does are not asked."""
-        return self._any(lambda store: store.serves(digest, max_bytes))
+        return any(self._answers(lambda store: store.serves(digest, max_bytes)))
 
     def list(self, prefix: str, limit: int = MAX_LISTED) -> tuple[tuple[str, Digest], ...]:
         """See ArtifactStore: what any of them lists."""
-        found = self._all(lambda store: store.list(prefix, limit))
+        found = self._answers(lambda store: store.list(prefix, limit))
         return tuple(sorted({marker for markers in found for marker in markers})[:limit])
 
     def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
@@ -304,7 +304,7 @@ class MirroredStore(BlobStore):
 
     def list_slots(self, prefix: str, limit: int = MAX_LISTED) -> tuple[str, ...]:
         """See SlotStore: what any of them lists."""
-        found = self._all(lambda store: store.list_slots(prefix, limit))
+        found = self._answers(lambda store: store.list_slots(prefix, limit))
         return tuple(sorted({name for names in found for name in names})[:limit])
 
     def flush(self, seconds: float) -> bool:
@@ -326,32 +326,18 @@ class MirroredStore(BlobStore):
                 errors.append(error)
         raise errors[0]
 
-    def _any(self, ask: Callable[[BlobStore], bool]) -> bool:
-        """Whether one says so. Raises what the first raises where none answers."""
-        answers, errors = builtins.list[bool](), builtins.list[UnavailableError]()
+    def _answers(self, ask: Callable[[BlobStore], T]) -> Iterator[T]:
+        """What those say that answer, asked one after the other. Raises what the first raises where none answers."""
+        errors: builtins.list[UnavailableError] = []
         for store in self.stores:
             try:
-                answers.append(ask(store))
+                answer = ask(store)
             except UnavailableError as error:
                 errors.append(error)
             else:
-                if answers[-1]:
-                    return True
-        if not answers:
+                yield answer
+        if len(errors) == len(self.stores):
             raise errors[0]
-        return False
-
-    def _all(self, ask: Callable[[BlobStore], T]) -> builtins.list[T]:
-        """What those answer that do. Raises what the first raises where none does."""
-        found, errors = builtins.list[T](), builtins.list[UnavailableError]()
-        for store in self.stores:
-            try:
-                found.append(ask(store))
-            except UnavailableError as error:
-                errors.append(error)
-        if not found:
-            raise errors[0]
-        return found
 
     def _at_exit(self) -> None:
         if not self.flush(AT_EXIT_S):
