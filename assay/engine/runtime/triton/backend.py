@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from assay.engine.runtime.triton.interpreting import quicken
 from assay.protocol.errors import ConfigError
 
 INTERPRETER = "TRITON_INTERPRET"
@@ -181,6 +182,7 @@ def launch(
     elif is_interpreted():
         import numpy as np  # the interpreter's; a machine with a GPU may have none
 
+        quicken()
         with np.errstate(all="ignore"):  # what overflows or is no number is meant to
             kernel[grid](*arguments, **constants)
     else:
