@@ -176,7 +176,7 @@ class Mempool:
                 raise Refused("insufficient funds for gas * price + value")
             self.pool[sender, held.nonce] = held
             self.taken.append(held)
-        self.on_taken(held)
+            self.on_taken(held)  # before a block can have it
         return held.hash
 
     def _choose(self, base: int) -> list[Held]:

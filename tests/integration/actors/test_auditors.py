@@ -96,6 +96,7 @@ def test_who_comes_back_shows_what_it_missed_before_it_replays(stage: SharedChai
     assert found.index(ShowSecret) < found.index(ReplayUnit)
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("what", [ClaimKind.UPDATE, ClaimKind.INTERVAL])
 def test_a_false_commitment_is_accused_by_who_is_drawn_and_its_seat_loses_its_lock(
     stage: SharedChain, tmp_path: Path, what: ClaimKind

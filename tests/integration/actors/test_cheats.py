@@ -34,6 +34,7 @@ def played(stage: SharedChain, folder: Path, cheat: str, rounds: int = 2) -> Rou
     return run
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize(
     "cheat, counted, presence, units",
     [

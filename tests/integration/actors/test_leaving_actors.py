@@ -132,6 +132,7 @@ def stop(made: WholeRun, stage: SharedChain, end: str) -> None:
     made.chain.send(stage.sponsor, made.run.escrow.wind_down())
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("end", ["cancelled", "wound down"])
 def test_who_leaves_a_stopped_run_gets_all_back(end: str, stage: SharedChain, tmp_path: Path) -> None:
     made = new_whole_run(stage, tmp_path, seats=2, rounds=6, rates=RATES)
@@ -142,6 +143,7 @@ def test_who_leaves_a_stopped_run_gets_all_back(end: str, stage: SharedChain, tm
     assert all(gained(made, name) >= 0 for name in EVERYBODY)
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("how", ["cancelled", "wound down"])
 def test_where_a_run_stops_before_its_last_round_every_actor_ends_by_itself(
     stage: SharedChain, tmp_path: Path, how: str

@@ -23,6 +23,7 @@ from tests.harness.auditors.slow_compute import SlowClock, SlowCompute
 pytestmark = pytest.mark.timeout(300)
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("what", ["a false first mark", "a stall of two hours"])
 def test_one_slow_unit_keeps_an_auditor_from_none_of_its_duties(
     stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
@@ -108,6 +109,7 @@ def slow_and_alone(
     return made, slowly.compute, view, before
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("marks", ["with marks", "without marks"])
 def test_an_auditor_that_finds_false_work_opens_its_call_and_accuses(
     stage: SharedChain, tmp_path: Path, marks: str
@@ -119,6 +121,7 @@ def test_an_auditor_that_finds_false_work_opens_its_call_and_accuses(
     assert made.wealth("vera") >= before
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("marks", ["with marks", "without marks"])
 def test_what_cannot_be_computed_again_in_time_is_left_out_of_its_call(
     stage: SharedChain, tmp_path: Path, marks: str
@@ -141,6 +144,7 @@ class ErringOnce(SlowCompute):
         return ((bytes([end[0][0][0] ^ 1]) + end[0][0][1:], *end[0][1:]), *end[1:])
 
 
+@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize("marks", ["with marks", "without marks"])
 def test_a_machine_that_erred_once_does_its_pass_again_and_accuses_nobody(

@@ -104,6 +104,7 @@ def kinds(reader: RunReader) -> dict[str, str]:
     return found | {"search": f"/search?q={reader.shelves.works[0].digest.hex()[:6]}"}
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize(("width", "dark"), [(PHONE, False), (SCREEN, True)], ids=["phone-light", "screen-dark"])
 def test_axe_finds_nothing_wrong_with_any_kind_of_page(
     reader: RunReader, url: str, page: BrowserPage, width: int, dark: bool
@@ -117,6 +118,7 @@ def test_axe_finds_nothing_wrong_with_any_kind_of_page(
     assert {kind: wrong for kind, wrong in found.items() if wrong} == {}
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize(("width", "dark"), [(PHONE, True), (SCREEN, False)], ids=["phone-dark", "screen-light"])
 def test_axe_finds_nothing_wrong_in_the_other_colours(
     reader: RunReader, url: str, page: BrowserPage, width: int, dark: bool

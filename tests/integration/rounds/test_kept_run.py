@@ -58,6 +58,7 @@ def test_a_start_asks_for_no_history(kept: KeptRun) -> None:
         index.close()
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("freeze_after", [1, 1 << 30], ids=["from-a-state", "from-events"])
 def test_blocks_that_were_taken_back_leave_the_rows_too(
     kept: KeptRun, monkeypatch: pytest.MonkeyPatch, freeze_after: int

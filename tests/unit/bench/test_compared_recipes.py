@@ -103,7 +103,7 @@ def test_a_training_begins_as_a_run_of_the_recipe_does(model: RecipeModel, stati
 
 
 @pytest.mark.parametrize("name", ["f32", "int4", "sparse-carried", "muloco", "streaming", "eager", "demo-ranks"])
-@pytest.mark.gate_takes(3)
+@pytest.mark.gate_takes(1)
 def test_methods_train_a_recipe_on_as_many_examples(name: str) -> None:
     row = train(replace(JOB, method=name, rounds=3), PLAIN)
     assert row.tokens == 3 * 10 * 2 * 32 and row.loss < PLAIN.loss(PLAIN.start(1, as_a_run=False))
@@ -185,7 +185,7 @@ def test_ranks_train_a_model_of_sixteen_bits() -> None:
 
 
 @pytest.mark.parametrize("poison", ["noise", "alie", "scale-100", "not-finite"])
-@pytest.mark.gate_takes(2)
+@pytest.mark.gate_takes(1)
 def test_running_statistics_of_whoever_poisons_are_true(poison: str) -> None:
     training = Training(replace(OF_STATISTICS, poison=poison, poisoned=1, merge="median"), STATISTICS)
     plain_training = Training(OF_STATISTICS, STATISTICS)

@@ -79,6 +79,7 @@ def mnemonics(unit: str, instruction_set: str) -> set[str]:
     return {line.split("\t")[1].strip() for line in lines if "\t" in line}
 
 
+@pytest.mark.gate_takes(2)
 def test_no_object_holds_a_fused_multiply_and_add(instruction_set: str):
     for unit in build.units():
         names = mnemonics(unit, instruction_set)

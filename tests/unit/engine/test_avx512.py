@@ -32,6 +32,7 @@ def natives() -> Natives:
     return Natives(layout.NodeKernels(library("nodes", "vnni"), "vnni"), dot_kernels("vnni"))
 
 
+@pytest.mark.gate_takes(6)
 @pytest.mark.parametrize(("pa", "pb"), kernel_checks.PRECISIONS, ids=lambda bits: str(bits))
 @pytest.mark.parametrize("instruction_set", list(SETS))
 def test_products_are_exact_up_to_the_last_term(instruction_set: str, pa: int, pb: int):

@@ -57,6 +57,7 @@ def test_three_steps_are_exact_and_follow_eager_pytorch(name: str):
     assert moved == trained if name != "muon" else sum(moved) == 1
 
 
+@pytest.mark.gate_takes(6)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_node_equals_the_reference(name: str):
     step, program = stepped(name)

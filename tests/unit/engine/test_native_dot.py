@@ -25,11 +25,7 @@ from assay.protocol.types import DType
 
 pytestmark = pytest.mark.skipif(native("dot").handle is None, reason=native("dot").reason or "-")
 
-VARIANTS = [
-    (instruction_set, False)
-    for instruction_set in INSTRUCTION_SETS
-    if INSTRUCTION_SETS[instruction_set].needs <= processor_flags()
-]
+VARIANTS = [(name, False) for name, found in INSTRUCTION_SETS.items() if found.needs <= processor_flags()]
 if "amx_int8" in processor_flags():
     VARIANTS.insert(0, ("vnni", True))
 
@@ -162,6 +158,7 @@ def test_sums_of_as_many_columns_as_there_is_room_for():
         assert torch.equal(product.sums(list(operands)), torch.bmm(qa, qb.transpose(1, 2)))
 
 
+@pytest.mark.gate_takes(12)
 @pytest.mark.parametrize(("pa", "pb"), PRECISIONS)
 def test_extremes_of_all_digits_pass_the_self_test(kernels: DotKernels, pa: int, pb: int):
     assert native_dot.failure.__wrapped__(kernels, pa, pb, kernels.product_variant(pa, pb, 1)) == ""
@@ -176,6 +173,7 @@ def test_byte_operands_are_multiplied_as_bytes_while_32_bits_hold_their_sums():
     assert kernels_of("avx512").product_variant(8, 8, 64) == "int16x1/avx512"
 
 
+@pytest.mark.gate_takes(12)
 @pytest.mark.parametrize("terms", [65_535, 65_536, 65_537, 131_073])
 def test_many_terms_of_one_sign_do_not_overflow(kernels: DotKernels, threads: int, terms: int):
     for pa, pb, x, y in (
@@ -321,6 +319,7 @@ def random_node(rng: random.Random) -> tuple[Program, Dot, list[Tensor]]:
     return Program(inputs, (4,), ()), Dot(TensorSpec(DType.F32, dims), red, pa, pb, a, b, ea, eb), values
 
 
+@pytest.mark.gate_takes(3)
 def test_any_views_are_read_and_stored_as_stock_torch_does(kernels: DotKernels, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(native_dot, "_ONE_THREAD", 1 << 14)  # some on one thread, some on more
     rng = random.Random(9)

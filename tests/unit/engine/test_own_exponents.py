@@ -64,7 +64,7 @@ def executors(made: Program, instruction_set: str) -> tuple[Executor, Executor]:
 @pytest.mark.parametrize("instruction_set", PRESENT)
 @pytest.mark.parametrize("turned", [False, True], ids=["rows", "columns"])
 @pytest.mark.parametrize("p", [8, 14, 15, 22])
-@pytest.mark.gate_takes(8)
+@pytest.mark.gate_takes(4)
 def test_rows_under_their_own_exponents_have_the_bits_of_stock_torch(p: int, turned: bool, instruction_set: str):
     for seed, dims in enumerate([(16, 32), (17, 33), (48, 96), (1, 640), (64, 7), (5, 1)]):
         made = program(dims, turned=turned, p=p)

@@ -78,6 +78,7 @@ def same_bits(found: tuple[Tensor, Tensor]) -> bool:
     return torch.equal(ours.view(torch.int32).where(~nan, 0), wanted.view(torch.int32).where(~nan, 0))
 
 
+@pytest.mark.gate_takes(12)
 @pytest.mark.parametrize("precisions", [(14, 14), (8, 8), (22, 14), (14, 8)], ids=str)
 @pytest.mark.parametrize(
     ("a", "b"),

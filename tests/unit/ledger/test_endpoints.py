@@ -103,6 +103,7 @@ def test_the_first_node_is_asked_and_the_others_only_compared(nodes: Nodes) -> N
     assert nodes.counts() == [5, 0, 0]
 
 
+@pytest.mark.gate_takes(8)
 @pytest.mark.parametrize("name", [*BODIES, *ERRORS])
 def test_what_one_node_does_not_answer_the_next_one_does(nodes: Nodes, name: str) -> None:
     chain = nodes.chain()

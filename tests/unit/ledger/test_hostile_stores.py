@@ -177,7 +177,7 @@ PACE = StorePace(call_s=0.3, bytes_per_s=1 << 20)
 
 
 @pytest.mark.parametrize("hostility", HOSTILITIES)
-@pytest.mark.gate_takes(3)
+@pytest.mark.gate_takes(2)
 def test_a_server_that_is_hostile_about_objects_holds_a_reader_up_for_seconds_in_all(
     bucket: ServedBucket, tmp_path: Path, hostility: str
 ) -> None:

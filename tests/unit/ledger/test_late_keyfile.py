@@ -51,6 +51,7 @@ assert sys.modules["eth_keyfile"] is eth_keyfile and type(eth_keyfile).__name__ 
 TEXTS = {"signs": SIGNS, "opens": SIGNS + OPENS, "at once": SIGNS + AT_ONCE, "asks": ASKS, "before": BEFORE}
 
 
+@pytest.mark.gate_takes(3)
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_key_files_are_loaded_by_who_opens_one(text: str):
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)

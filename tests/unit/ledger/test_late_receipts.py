@@ -79,7 +79,7 @@ def test_a_batch_without_receipts_asks_for_its_block_once(pool: Mempool, account
     calls = [Payload(PAYEE, b"", wei) for wei in range(IN_FLIGHT)]
     pool.is_mining = False
     pool.on_taken = lambda _: pool.mine() if len(pool.pool) == IN_FLIGHT else None
-    box = Outbox(Chain(pool.url), account, receipt_for_s=4.0)
+    box = Outbox(Chain(pool.url), account, receipt_for_s=20.0)
     pool.late_s = 2.5
     assert not any(isinstance(result, AssayError) for result in box.send(calls))
     whole_blocks = pool.asked["eth_getBlockByNumber"]

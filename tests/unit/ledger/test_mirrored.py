@@ -81,7 +81,7 @@ def test_the_rest_of_a_path_behind_a_comma_is_no_store(location: str, monkeypatc
 
 
 @pytest.mark.parametrize("hostility", HOSTILITIES)
-@pytest.mark.gate_takes(3)
+@pytest.mark.gate_takes(2)
 def test_a_first_store_that_is_hostile_costs_seconds_once_and_nothing_is_lost(
     bucket: ServedBucket, tmp_path: Path, hostility: str
 ) -> None:

@@ -154,6 +154,7 @@ FALSE = {
 }
 
 
+@pytest.mark.gate_takes(10)
 @pytest.mark.parametrize("false", FALSE.values(), ids=FALSE)
 def test_what_is_packed_otherwise_is_refused_and_the_object_found_elsewhere(tmp_path: Path, false: bytes) -> None:
     data = b"abcd"

@@ -109,6 +109,7 @@ def _is_open(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
 def test_a_runner_that_is_ended_leaves_no_process_port_or_folder(how: signal.Signals, tmp_path: Path) -> None:
     runner = Runner(tmp_path)

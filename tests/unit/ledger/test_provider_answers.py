@@ -69,6 +69,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.gate_takes(40)
 @pytest.mark.parametrize(("what", "name"), PAIRS)
 def test_an_answer_that_passes_is_waited_out(provider: ProviderNode, made: WaitingChain, what: str, name: str) -> None:
     method, ask = ASKED[what]
@@ -81,6 +82,7 @@ def test_an_answer_that_passes_is_waited_out(provider: ProviderNode, made: Waiti
     assert min(made.waits) >= asked_for
 
 
+@pytest.mark.gate_takes(40)
 @pytest.mark.parametrize(("what", "name"), PAIRS)
 def test_an_answer_that_stays_is_said_in_one_sentence(
     provider: ProviderNode, made: WaitingChain, what: str, name: str

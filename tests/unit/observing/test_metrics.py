@@ -129,6 +129,7 @@ def test_readiness_names_each_condition_and_asks_for_all(metrics: ProcessMetrics
     assert explorer.conditions() == {"node": True}
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("says", [b"", b"GET /health HTTP/1.1\r\nX: "], ids=["nothing", "a byte now and then"])
 def test_readers_that_never_end_keep_nobody_from_health(place: str, says: bytes) -> None:
     """Attack: connections that stay open take every place, /health is not answered, and a service manager ends an actor

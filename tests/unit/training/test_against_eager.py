@@ -96,6 +96,7 @@ def test_an_optimizer_of_ones_own_takes_its_steps_beside_the_program() -> None:
     assert found.parting is None and found.difference < LIMITS["fixed22"]
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize(
     ("wrong", "step"),
     [

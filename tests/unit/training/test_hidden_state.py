@@ -131,7 +131,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("code", "habit"), [(code, habit) for code, habits in REFUSED.items() for habit in habits])
-@pytest.mark.gate_takes(16)
+@pytest.mark.gate_takes(8)
 def test_what_no_state_holds_is_refused_with_the_users_line(code: str, habit: Any):
     with pytest.raises(UserError) as caught:
         attempt(recipe_of(habit))
@@ -185,7 +185,7 @@ RIGHT = [
 
 
 @pytest.mark.parametrize("habit", RIGHT)
-@pytest.mark.gate_takes(5)
+@pytest.mark.gate_takes(3)
 def test_what_no_later_step_reads_is_captured_as_stock_pytorch_computes_it(habit: Any):
     against_stock(recipe_of(habit))
 

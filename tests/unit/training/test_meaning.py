@@ -146,6 +146,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.gate_takes(8)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_that_a_program_writes_out_is_that_function_over_real_numbers(name: str) -> None:
     """Its 24 bits are rounding: a network that amplifies them must not be held to mean something else."""

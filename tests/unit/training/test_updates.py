@@ -84,7 +84,7 @@ def test_an_f32_update_is_received_as_it_is_sent() -> None:
 
 @pytest.mark.parametrize("wire", list(UpdateWire))
 @pytest.mark.parametrize("hostile", [False, True])
-@pytest.mark.gate_takes(6)
+@pytest.mark.gate_takes(3)
 def test_update_programs_have_the_bits_of_stock_pytorch_on_every_executor(wire: UpdateWire, hostile: bool) -> None:
     start, end = random_list(1), random_list(2)
     if hostile:

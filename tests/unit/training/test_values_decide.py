@@ -157,6 +157,7 @@ def by_classes(net: Net, h: Tensor) -> Tensor:
     return h * F.one_hot(h.argmax(1), 8)
 
 
+@pytest.mark.gate_takes(6)
 @pytest.mark.parametrize(
     ("middle", "prepare"),
     [
