@@ -178,12 +178,13 @@ class Archive:
             self.objects.put_list(self.specs(TrainingList.PARAMETERS), tensors, is_vital=False)
 
     def serve_base(self, lists: ListBytes) -> None:
-        """Publishes what the store lacks of a generation that lies here as a copy. Raises UnavailableError."""
+        """Publishes what the store lacks of a generation. Raises UnavailableError."""
         specs = self.specs(TrainingList.PARAMETERS)
         for tensors in lists:
             # The momentum of a run's start everybody has.
             is_zero = all(tensor == bytes(len(tensor)) for tensor in tensors)
-            if not (is_zero or self.objects.is_served(root_of_list(specs, tensors), specs)):
+            # Bad luck: a disk that was full kept no copy, and whose turn it was looked in vain for one to compare.
+            if not (is_zero or self.objects.has_list(root_of_list(specs, tensors), specs, tensors)):
                 self.objects.put_list(specs, tensors)
 
     def keep_base(self, lists: ListBytes) -> tuple[BaseLists, Digest]:

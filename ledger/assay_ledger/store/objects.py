@@ -226,7 +226,12 @@ class Objects:
     def is_served(self, root: Digest, specs: Sequence[TensorSpec]) -> bool:
         """Whether the store has the list that lies here as a copy, under its name. Raises UnavailableError."""
         with self.own_copies_first():
-            digest = self.list_digest(root, specs)
+            tensors = self.list(root, specs)
+        return self.has_list(root, specs, tensors)
+
+    def has_list(self, root: Digest, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> bool:
+        """Whether the store has a list of these tensors, under its name. Raises UnavailableError."""
+        digest = Digest(sha256(pack(specs, tensors)).digest())
         # Attack: the name alone is deleted, so that nobody finds what is there.
         if not self.store.is_named(digest, f"lists/{root.hex()}"):
             return False
