@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -104,16 +104,24 @@ class ServiceFile(_ServiceTable):
     log_format: Literal["plain", "json"] = "json"
     stop_s: float = Field(60.0, gt=0, le=3600)
     common: Common = Common()
-    roles: tuple[RoleEntry, ...] = Field(min_length=1, max_length=MOST_ROLES)
+    # By the word of the file. Bad luck: `[[roles]]` for `[[role]]`; what it holds never ran, and nobody was told.
+    roles: tuple[RoleEntry, ...] = Field(min_length=1, max_length=MOST_ROLES, validation_alias="role")
 
     @model_validator(mode="after")
     def _are_apart(self) -> Self:
-        for what in ("name", "data_dir", "metrics"):
+        for what in ("name", "data_dir"):
             values = [getattr(entry, what) for entry in self.roles if getattr(entry, what) is not None]
-            twice = [value for value in values if values.count(value) > 1]
-            if twice and not str(twice[0]).endswith(":0"):
+            if twice := _twice(values):
                 raise ValueError(f"two roles have the {what} {twice[0]}")
+        places = [self.status, *(entry.metrics for entry in self.roles)]
+        places += [f"{entry.host}:{entry.port}" for entry in self.roles if entry.role == "explorer"]
+        if twice := _twice([place for place in places if place is not None and not place.endswith(":0")]):
+            raise ValueError(f"two would listen at {twice[0]}")
         return self
+
+
+def _twice(values: Sequence[Any]) -> list[Any]:
+    return [value for value in values if values.count(value) > 1]
 
 
 def read_service_file(path: Path) -> ServiceFile:
@@ -134,14 +142,16 @@ def read_service_file(path: Path) -> ServiceFile:
 
 def _flattened(document: dict[str, Any]) -> dict[str, Any]:
     """`[service]` at the top, and a role's name where it is left out: the role, with a number from the second on."""
-    roles = document.pop("role", [])
+    roles = document.get("role", [])
     counts: dict[str, int] = {}
     for entry in roles if isinstance(roles, list) else []:
         if isinstance(entry, dict) and isinstance(entry.get("role"), str) and "name" not in entry:
             counts[entry["role"]] = number = counts.get(entry["role"], 0) + 1
             entry["name"] = entry["role"] if number == 1 else f"{entry['role']}-{number}"
-    service = document.pop("service", {})
-    return {**(service if isinstance(service, dict) else {}), **document, "roles": roles}
+    service = document.get("service", {})
+    if not isinstance(service, dict):
+        return document  # where `service` is no key that a file may have
+    return {**service, **{key: value for key, value in document.items() if key != "service"}}
 
 
 def arguments_of(entry: RoleEntry) -> list[str]:

@@ -77,7 +77,18 @@ WRONG = {
     "no key": (TWO.replace('key = "sol"\n', ""), "key"),
     "no password": (TWO.replace('password_credential = "sol-password"\n', ""), "password_file"),
     "no folder": (TWO.replace('data_dir = "/var/lib/assay/sol"\n', ""), "data_dir"),
-    "no roles": ("[service]\n", "roles"),
+    "no roles": ("[service]\n", "role"),
+    "roles by another word": (TWO.replace("[[role]]", "[[roles]]", 1), "roles"),
+    "roles of the service": (TWO.replace("stop_s = 5", "stop_s = 5\nroles = []"), "roles"),
+    "service is no table": (TWO.replace('[service]\nstatus = "127.0.0.1:0"\nstop_s = 5', 'service = "x"'), "service"),
+    "place twice": (
+        TWO.replace('status = "127.0.0.1:0"', 'status = "127.0.0.1:9640"') + 'metrics = "127.0.0.1:9640"\n',
+        "two would listen at 127.0.0.1:9640",
+    ),
+    "port twice": (
+        (TWO[: TWO.index("bonds =")] + '[[role]]\nrole = "explorer"\n').replace("port = 0", "port = 8080"),
+        "two would listen at 127.0.0.1:8080",
+    ),
     "unknown role": (TWO.replace('"explorer"', '"sponsor"'), "role"),
     "credential that climbs": (TWO.replace('"sol-password"', '"../x"'), "password_credential"),
     "bonds of an actor": (TWO.replace('deposit = "120"', 'bonds = "0x' + "b0" * 20 + '"'), "bonds"),
@@ -85,7 +96,7 @@ WRONG = {
     "bonds that are no address": (TWO.replace("000000b0", "000000b"), "bonds"),
     "no TOML": ("[service", "cannot be read"),
     "folder twice": (TWO + TWO[TWO.index("[[role]]") : TWO.index("deposit")], "data_dir"),
-    "role is no table": ("role = 5\n", "roles"),
+    "role is no table": ("role = 5\n", "role"),
 }
 
 
