@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import requests
 
@@ -74,11 +75,19 @@ def signature(secret: bytes, sent_at: int, body: bytes) -> str:
     return f"t={sent_at},v1={mac}"
 
 
+def _is_web(url: str) -> bool:
+    """Whether something can be posted there; who answers is another question."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    return False
+
+
 @dataclass
 class Webhook:
     """One webhook with what waits for it in `folder`. Times: `clock` never runs back, `wall` is the calendar's.
 
-    Raises ConfigError (WebhookSecretUnfit, DataDirUnwritable).
+    Raises ConfigError (WebhookUnfit, WebhookSecretUnfit, DataDirUnwritable).
     """
 
     url: str
@@ -98,6 +107,13 @@ class Webhook:
     _is_disk_well: bool = True
 
     def __post_init__(self) -> None:
+        # Bad luck: an address without https:// takes no notice ever, and the first one is of a game.
+        if not _is_web(self.url):
+            raise ConfigError(
+                "The webhook is no address that begins with http:// or https://.",
+                code="WebhookUnfit",
+                remedy="Give all of it: --webhook https://hooks.example/assay.",
+            )
         if len(self.secret) < 16:
             raise ConfigError(
                 "The webhook's secret has fewer than 16 bytes.",

@@ -280,3 +280,11 @@ def test_files_that_are_no_notices_are_neither_posted_nor_removed(tmp_path: Path
     server.shutdown()
     assert [notice["n"] for notice in taking.taken] == [0]
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+
+
+@pytest.mark.parametrize("url", ["hooks.example/assay", "htps://hooks.example/assay", "https:///assay", "https://h:x/"])
+def test_an_address_to_which_nothing_can_be_posted_is_refused_at_the_start(tmp_path: Path, url: str) -> None:
+    """Whoever sleeps learns of it by the game that nobody told of."""
+    with pytest.raises(ConfigError, match="webhook") as refused:
+        Webhook(url, SECRET, tmp_path)
+    assert refused.value.code == "WebhookUnfit" and "hooks.example" not in refused.value.message
