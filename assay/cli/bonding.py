@@ -32,8 +32,8 @@ from assay.cli.options import (
     with_settings,
 )
 from assay.durations import duration
-from assay.protocol.errors import UnavailableError
-from assay.protocol.types import Address, Wei
+from assay.protocol.errors import UnavailableError, UsageError
+from assay.protocol.types import Address, Digest, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -117,14 +117,18 @@ def unbond(settings: Settings, bonds: BondsOption, yes: YesOption = False, as_js
     Call it again after the vault's delay: what an accuser staked and won is paid out by the same command. What is ripe
     is paid out first; what is asked for while something waits starts the delay of both.
     """
+    from assay.status.account import withdraw_at
+    from assay.status.locks import when
+
     the_run = open_round_run(settings)
     gates, keys, chain = gates_of(the_run, bonds), unlock_key(settings), the_run.chain
     money = the_run.currency
     released = chain.ask(gates.gateways.bond_of(keys.address)).is_bonded
-    waits, not_before = chain.ask(gates.vault.exiting(keys.address))
-    is_ripe = chain.head().timestamp > not_before
+    waits, after = chain.ask(gates.vault.exiting(keys.address))
+    now = chain.head().timestamp
+    is_ripe = withdraw_at(after) <= now
     if waits and not is_ripe and (released or chain.ask(gates.vault.free(keys.address))):
-        talk.print(f"{money.both(waits)} can be withdrawn after chain time {not_before}.")
+        talk.print(f"{money.both(waits)} can be withdrawn {when(withdraw_at(after), now)}.")
         talk.print("To ask for more before then starts the delay of all of it anew.")
     confirm("Take the bond back, and all that is free in the vault of gateways?", yes=yes)
     withdrawn = waits if is_ripe else Wei(0)
@@ -134,9 +138,11 @@ def unbond(settings: Settings, bonds: BondsOption, yes: YesOption = False, as_js
         chain.send(keys.account, gates.gateways.unbond())
     if free := chain.ask(gates.vault.free(keys.address)):
         chain.send(keys.account, gates.vault.request_exit(free))
-    exiting, not_before = chain.ask(gates.vault.exiting(keys.address))
+    exiting, after = chain.ask(gates.vault.exiting(keys.address))
     if exiting:
-        talk.print(f"{money.both(exiting)} can be withdrawn after chain time {not_before}.")
+        due = when(withdraw_at(after), chain.head().timestamp)
+        talk.print(f"{money.both(exiting)} can be withdrawn {due}, by the same command.")
+    not_before = withdraw_at(after) if exiting else None
     document = {"released": released, "exiting": exiting, "not_before": not_before, "withdrawn": withdrawn}
     _print(document, the_run, as_json=as_json)
 
@@ -152,11 +158,10 @@ def list_(
 ) -> None:
     """Every gateway that bonded itself at a contract: its bond, and until when it is pledged."""
     from assay.inference.bonds import standings
-    from assay.protocol.types import Digest
 
+    root = None if model is None else _root_of(model)
     the_run = open_round_run(settings)
     gates = gates_of(the_run, bonds)
-    root = None if model is None else Digest(bytes.fromhex(model.removeprefix("0x")))
     now = the_run.chain.head().timestamp
     found: list[dict[str, Any]] = [
         {
@@ -175,6 +180,21 @@ def list_(
     talk.print(f"The bond of each is {the_run.currency.both(gates.terms.bond)}.")
     rows = [[s["gateway"], _state(s), s["games"], duration(max(0, s["pledged_until"] - now))] for s in found]
     print_table("", ["gateway", "bond", "games", "pledged for"], rows)
+
+
+def _root_of(words: str) -> Digest:
+    """A model's root as typed. Raises UsageError (RootInvalid)."""
+    try:
+        found = bytes.fromhex(words.removeprefix("0x"))
+    except ValueError:
+        found = b""
+    if len(found) != 32:
+        raise UsageError(
+            f"--root wants 64 hex digits, not {words!r}.",
+            code="RootInvalid",
+            remedy="`assay model verify` and `assay inference verify` say a model's root.",
+        )
+    return Digest(found)
 
 
 def _state(standing: dict[str, Any]) -> str:

@@ -136,11 +136,13 @@ def refund(
     gateway: GatewayOption,
     token: TokenOption = None,
     contract: ContractOption = None,
+    yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask for a part of your deposit back, in place of what you asked for before; 0 takes the request back.
 
-    `assay gateway withdraw` pays it after the delay, less what the gateway has redeemed by then.
+    `assay gateway withdraw` pays it after the delay, less what the gateway has redeemed by then. Where what you asked
+    for before can be paid already it asks first: all of it waits anew.
     """
     the_run = open_round_run(settings)
     vouchers, terms = contract_of(the_run, contract)
@@ -148,8 +150,18 @@ def refund(
     money = the_run.currency_of(of)
     wei = Wei(0) if amount.strip() == "0" else money.parse(amount)
     keys = unlock_key(settings)
-    talk.print(f"{money.both(wei)} can be withdrawn {duration(terms.refund_delay)} of chain time from now.")
-    receipt = the_run.chain.send(keys.account, vouchers.ask_refund(to, of, wei))
+    before = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of))
+    call = vouchers.ask_refund(to, of, wei)
+    the_run.chain.simulate(call, sender=keys.address)
+    if wei:
+        talk.print(f"{money.both(wei)} can be withdrawn {duration(terms.refund_delay)} of chain time from now.")
+    if before.asked:
+        talk.print(f"{money.both(before.asked)} were asked for before; that request is replaced.")
+        # Bad luck: another week for money that could have been taken out at once.
+        if before.not_before <= the_run.chain.head().timestamp:
+            talk.print("Their delay is over: `assay gateway withdraw` pays them before.")
+            confirm("Replace the request without taking them out?", yes=yes)
+    receipt = the_run.chain.send(keys.account, call)
     found = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of))
     _print({"asked": found.asked, "not_before": found.not_before}, money, receipt, as_json=as_json)
 
@@ -164,13 +176,18 @@ def withdraw(
     as_json: JsonOption = False,
 ) -> None:
     """Pay out what `refund` asked for, once its delay is over."""
+    from assay.status.locks import when
+
     the_run = open_round_run(settings)
     vouchers, _ = contract_of(the_run, contract)
     to, of = Address(parse_address(gateway)), token_of(the_run, token)
     keys = unlock_key(settings)
-    asked = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of)).asked
+    found, money = the_run.chain.ask(vouchers.deposit_of(keys.address, to, of)), the_run.currency_of(of)
+    now = the_run.chain.head().timestamp
+    if found.asked and found.not_before > now:
+        talk.print(f"{money.both(found.asked)} can be withdrawn {when(found.not_before, now)}.")
     receipt = the_run.chain.send(keys.account, vouchers.withdraw(to, of))
-    _print({"withdrawn": asked}, the_run.currency_of(of), receipt, as_json=as_json)
+    _print({"withdrawn": found.asked}, money, receipt, as_json=as_json)
 
 
 @app.command("show", epilog='Example: assay gateway show --gateway 0xabc... --json  ->  {"balance", "covered", ...}')
@@ -184,12 +201,17 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """A payer's deposit at a gateway, and the contract's terms; needs no password."""
+    from assay.status.locks import when
+
     the_run = open_round_run(settings)
     vouchers, terms = contract_of(the_run, contract)
     to, of = Address(parse_address(gateway)), token_of(the_run, token)
     payer = address_asked(settings, who)
     found = the_run.chain.ask(vouchers.deposit_of(payer, to, of))
-    _print(_deposit_document(vouchers, terms, payer, to, of, found), the_run.currency_of(of), as_json=as_json)
+    document = _deposit_document(vouchers, terms, payer, to, of, found)
+    if not as_json:
+        document["not_before"] = when(found.not_before, the_run.chain.head().timestamp) if found.asked else None
+    _print(document, the_run.currency_of(of), as_json=as_json)
 
 
 @app.command("voucher", epilog="Example: assay gateway voucher 12.5 --gateway 0xabc...  ->  one line, for a request")

@@ -115,9 +115,9 @@ def unstake(
         return
     keys = unlock_key(settings)
     account, whose = keys.account, whose or keys.address
-    talk.print(f"{money.both(wei)} can be withdrawn {delay} from now.")
     waited, since = _say_what_starts_anew(the_run, whose)
     the_run.chain.simulate(call, sender=keys.address)
+    talk.print(f"{money.both(wei)} can be withdrawn {delay} from now.")
     if dry_run:
         return
     anew = f", and start the delay of {money.both(waited)} anew" if waited else ""

@@ -117,6 +117,7 @@ def test_anybody_withdraws_for_an_owner(keyed: KeyedDesk, monkeypatch: pytest.Mo
     made = keyed
     made.stake(7)
     assert made.refused("unstake", "8", "--dry-run") == "InsufficientFree"
+    assert "can be withdrawn" not in made.desk("ledger", "unstake", "8", "--yes", *made.words("sponsor")).stderr
     first = made.as_hot("unstake", "3", "--yes")
     assert (first["leaving"], first["waited"], first["waited_since"]) == (3 * ONE, 0, None)
     # Its delay starts anew with what is asked for beside it, and whoever asks is told so before.

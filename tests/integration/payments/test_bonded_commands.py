@@ -73,6 +73,11 @@ def explored(paid: PaidRun, bonds: str | None) -> TestClient:
     return TestClient(make_app(RunReader(paid.run, bonds=None if bonds is None else gates_at(paid, bonds))))
 
 
+def test_a_root_that_is_none_is_wrong_usage(paid: PaidRun, bonds: str) -> None:
+    for words in ("0x12", "no root"):
+        assert paid.refused("gateway", "list", "--bonds", bonds, "--root", words).code == "RootInvalid"
+
+
 def test_an_explorer_shows_the_bonds_of_the_contract_that_it_is_told_of(paid: PaidRun, bonds: str) -> None:
     me, client = "0x" + address_of(paid.keys[0]).hex(), explored(paid, bonds)
     found = client.get("/api/v1/bonds").json()
@@ -230,7 +235,7 @@ def test_a_false_answer_is_accused_by_its_reader_and_costs_the_bond(paid: PaidRu
     assert paid.done(*words) == said and gates.games.count() == 1
     won = paid.done(*paid.words(1, "unbond", "--bonds", bonds, "--yes"))
     assert not won["released"] and won["exiting"] > 5 * ETHER
-    paid.chain.rpc("evm_mine", {"timestamp": won["not_before"] + 1})
+    paid.chain.rpc("evm_mine", {"timestamp": won["not_before"]})
     before = paid.held(address_of(paid.keys[1]))
     assert paid.done(*paid.words(1, "unbond", "--bonds", bonds, "--yes"))["withdrawn"] == won["exiting"]
     assert paid.held(address_of(paid.keys[1])) == before + won["exiting"]

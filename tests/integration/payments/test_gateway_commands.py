@@ -108,6 +108,27 @@ def test_nothing_is_signed_beyond_what_the_deposit_covers(paid: PaidRun) -> None
     assert paid.done(*paid.words(0, "voucher", "40", *paid.at()))["amount"] == 40 * ETHER
 
 
+def test_who_asks_anew_is_told_what_of_a_refund_waits_anew(paid: PaidRun) -> None:
+    """A week, for money that could have been taken out at once."""
+    refund = paid.words(0, "refund"), paid.at()
+    paid.done(*paid.words(0, "deposit", "50", *paid.at(), "--yes"))
+    assert "can be withdrawn" not in assay_on(paid.run, *refund[0], "60", *refund[1]).stderr
+    paid.done(*refund[0], "10", *refund[1])
+    assert "10 tokens (10000000000000000000wei) were asked for before" in " ".join(
+        assay_on(paid.run, *refund[0], "20", *refund[1]).stderr.split()
+    )
+    taken_back = assay_on(paid.run, *refund[0], "0", *refund[1]).stderr
+    assert "20 tokens" in taken_back and "can be withdrawn" not in taken_back
+    asked = paid.done(*refund[0], "10", *refund[1])
+    early = assay_on(paid.run, *paid.words(0, "withdraw", *paid.at()))
+    assert "can be withdrawn in 7 d" in " ".join(early.stderr.split()) and early.exit_code
+    paid.chain.rpc("evm_mine", {"timestamp": asked["not_before"]})
+    assert paid.refused(*refund[0], "20", *refund[1]).code == "ConfirmationNeeded"
+    shown = assay_on(paid.run, "gateway", "show", *paid.at(), "--key", str(paid.folder / "payer-0.json")).stdout
+    assert shown.split()[shown.split().index("not_before") + 1] == "now"
+    assert paid.done(*paid.words(0, "withdraw", *paid.at()))["withdrawn"] == 10 * ETHER
+
+
 def test_a_request_for_a_refund_is_redeemed_first_and_covers_nothing(paid: PaidRun, tmp_path: Path) -> None:
     now = [0.0]
     kept = KeptVouchers(tmp_path, paid.domain, address_of(paid.gateway))

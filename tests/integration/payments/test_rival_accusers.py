@@ -205,11 +205,11 @@ def test_what_was_won_first_is_paid_out_before_more_is_asked_for(accused: Accuse
     deposit_for(gates, reader.keys, Wei(3 * ETHER))
     asked = assay_on(paid.run, *unbond)
     assert "starts the delay of all of it anew" in asked.stderr and isinstance(asked.exception, UsageError)
-    accused.pass_time(first["not_before"] + 1)
+    accused.pass_time(first["not_before"])  # the first second that the vault takes
     second = paid.done(*unbond, "--yes")
     assert (first["exiting"], second["withdrawn"], second["exiting"]) == (5 * ETHER, 5 * ETHER, 3 * ETHER)
     # Anybody may pay it out: that is no reason to end before what is free is asked for.
-    accused.pass_time(second["not_before"] + 1)
+    accused.pass_time(second["not_before"])
     paid.chain.send(paid.keys[2], gates.vault.withdraw_for(reader.keys.address))
     withdraw = gates.vault.withdraw()
     assert send_unless_done(paid.chain, reader.keys.account, withdraw, "NothingExiting") is None
