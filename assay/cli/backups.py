@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ from assay.settings import config_path, resolve
 from assay_ledger.keys import keystore
 from assay_ledger.keys.kdf import SCRYPT, Kdf
 from assay_ledger.keys.keystore import KeyInfo
-from assay_ledger.keys.sealed import MAX_BYTES, BackupCorrupt, SealedBackup, seal, unseal
+from assay_ledger.keys.sealed import MAX_BYTES, BackupCorrupt, SealedBackup, is_sealed, seal, unseal
 from assay_ledger.new_file import sync_folder, write_new
 
 KEPT: Final = ("journal.jsonl", "outbox.jsonl", "form", FILE)
@@ -90,6 +91,20 @@ def write_backup(
 def open_backup(source: Path, password: str) -> SealedBackup:
     """What is in a backup. Raises BackupUnreadable, BackupCorrupt, WrongPassword."""
     return unseal(_read(source), password)
+
+
+def check_recovery(copy: Path, password: str, expected: KeyInfo | None = None) -> KeyInfo:
+    """Proves that a copy of either kind, an exported folder or a backup, gives its key back.
+
+    Raises BackupUnreadable, BackupCorrupt, and what `keystore.check_recovery` raises.
+    """
+    if not copy.is_file() or not is_sealed(_read(copy)):
+        return keystore.check_recovery(copy, password, expected)
+    files = {p.removeprefix("key/"): data for p, data in open_backup(copy, password).files.items() if p[:4] == "key/"}
+    with tempfile.TemporaryDirectory() as folder:
+        key = keystore.restore_key(Path(folder), "key", files, password)
+        found = keystore.check_recovery(key.path, password, expected)
+    return replace(found, name=copy.name, path=copy)
 
 
 def restore(

@@ -207,7 +207,8 @@ def test_recovery(
     key: NameOrPath,
     keys_dir: KeysDir,
     backup: Annotated[
-        Path | None, typer.Option("--backup", metavar="DIR", help="Test this copy instead, and compare it with KEY.")
+        Path | None,
+        typer.Option("--backup", metavar="DIR|FILE", help="Test this copy instead, and compare it with KEY."),
     ] = None,
     password_file: PasswordFile = None,
     as_json: JsonOption = False,
@@ -216,7 +217,7 @@ def test_recovery(
     path = keystore.find_key(keys_dir, key)
     expected = keystore.describe_key(path) if backup else None
     tested = backup or path
-    info = keystore.check_recovery(tested, read_password(password_file, what=str(tested)), expected)
+    info = backups.check_recovery(tested, read_password(password_file, what=str(tested)), expected)
     if as_json:
         typer.echo(json.dumps({"recovers": True, **info.to_json()}))
     else:
@@ -269,7 +270,12 @@ def restore(
     password = read_password(password_file, what=str(file))
     held = backups.open_backup(file, password)
     info, folders = backups.restore(held, password, keys_dir, actors_dir or actor_folders.actors_dir(), name)
-    config = backups.restore_settings(held.settings)
+    try:
+        config = backups.restore_settings(held.settings)
+    except (backups.BackupExists, backups.BackupUnreadable) as error:
+        # Bad luck: a home that is read-only. The key is back: an error here, and the next try says that it exists.
+        config = None
+        _talk(f"The settings were not written: {error.message}")
     started = {folder: noted for folder in folders if (noted := noted_settings(folder))}
     if as_json:
         found = {"folders": [str(folder) for folder in folders], "made_at": held.made_at, "settings": held.settings}

@@ -26,6 +26,7 @@ from assay_ledger.chain.transaction_signer import TransactionSigner
 from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.keys.kdf import SCRYPT, Kdf, KeystoreCorrupt, corrupt
 from assay_ledger.keys.keystore_v3 import account_of, decrypt_account, encrypt_account, shown_address
+from assay_ledger.keys.sealed import KeyInBackup, is_sealed
 from assay_ledger.keys.signing import GrantedSpeaker, grant_text
 from assay_ledger.new_file import sync_folder, write_new
 
@@ -231,7 +232,7 @@ def import_key(keys_dir: Path, name: str, source: Path, password: str, *, kdf: K
 
     The file must open with `password`; a keystore is kept as it is, a bare secret is encrypted.
 
-    Raises KeyMissing, KeyExists, KeystoreCorrupt or WrongPassword.
+    Raises KeyMissing, KeyExists, KeyInBackup, KeystoreCorrupt or WrongPassword.
     """
     _check_name(name)
     _check_password(password)
@@ -242,6 +243,8 @@ def import_key(keys_dir: Path, name: str, source: Path, password: str, *, kdf: K
         secret = bytes.fromhex(data.strip()[-64:].decode())
         _write_folder(keys_dir, name, {EVM_FILE: encrypt_account(secret, password, kdf)})
         return describe_key(keys_dir / name)
+    if is_sealed(data):
+        raise KeyInBackup(f"{source} is what `assay key backup` wrote.")
     document = _parse(source, data)
     address = decrypt_account(document, password).address
     _write_folder(keys_dir, name, {EVM_FILE: {**document, "address": address[2:]}})

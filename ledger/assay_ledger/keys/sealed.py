@@ -21,7 +21,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from assay.protocol.errors import ConfigError
+from assay.protocol.errors import ConfigError, UsageError
 from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.keys.kdf import SCRYPT, Kdf, KeystoreCorrupt, WrongPassword, check_scrypt_work
 
@@ -41,6 +41,12 @@ class BackupCorrupt(ConfigError):
     remedy = "Use another copy of the backup."
 
 
+class KeyInBackup(UsageError):
+    """A backup of a key and its actors is no file of a key."""
+
+    remedy = "`assay key restore FILE` puts back all that is in it."
+
+
 @dataclass(frozen=True, slots=True)
 class SealedBackup:
     """What a backup holds: the key's name, when it was made (Unix seconds), settings by name, files by place."""
@@ -49,6 +55,11 @@ class SealedBackup:
     made_at: int
     settings: Mapping[str, str]
     files: Mapping[str, bytes]
+
+
+def is_sealed(data: bytes) -> bool:
+    """Whether a file begins as a backup does, whatever follows."""
+    return data.startswith(json.dumps({"format": FORMAT}).encode()[:-1])
 
 
 def seal(backup: SealedBackup, password: str, kdf: Kdf = SCRYPT) -> bytes:

@@ -17,9 +17,9 @@ from assay.cli.noted_settings import FILE, note_settings, noted_settings
 from assay.protocol.errors import AssayError
 from assay.settings import resolve
 from assay_ledger.agents.journal import Journal
-from assay_ledger.keys.kdf import WrongPassword
+from assay_ledger.keys.kdf import KeystoreCorrupt, WrongPassword
 from assay_ledger.keys.keystore import KeyExists
-from assay_ledger.keys.sealed import BackupCorrupt
+from assay_ledger.keys.sealed import BackupCorrupt, KeyInBackup
 from tests.harness.full_disks import writing_nothing
 
 RUN = "0x" + "12" * 20
@@ -174,6 +174,34 @@ def test_a_folder_without_a_journal_and_a_file_that_is_no_backup_are_refused(hom
         home.run("backup", "sol", "--out", str(tmp_path / "b"), "--data-dir", str(tmp_path))
     with pytest.raises(BackupCorrupt):
         home.run("restore", str(home.password))
+
+
+def test_a_backup_is_tested_as_an_exported_folder_is_and_is_no_key_to_import(home: Home, tmp_path: Path) -> None:
+    """A good backup was said to be a damaged keystore, to be restored from its backup."""
+    out, (key,) = tmp_path / "sol.backup", home.run("list")
+    home.run("backup", "sol", "--out", str(out))
+    tested = home.run("test-recovery", "sol", "--backup", str(out))
+    assert tested == {"recovers": True, "name": out.name, "address": key["address"], "path": str(out)}
+    home.run("new", "other", "--kdf", "pbkdf2")
+    with pytest.raises(KeystoreCorrupt, match="is not the key 'other'"):
+        home.run("test-recovery", "other", "--backup", str(out))
+    with pytest.raises(KeyInBackup):
+        home.run("import", "again", str(out))
+    out.write_bytes(out.read_bytes()[:-1])
+    with pytest.raises(WrongPassword):
+        home.run("test-recovery", "sol", "--backup", str(out))
+
+
+def test_a_home_that_takes_no_settings_has_its_key_back_all_the_same(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error there, and the next try says that the key exists."""
+    home.run("backup", "sol", "--out", str(tmp_path / "sol.backup"))
+    other = Home(tmp_path / "other", monkeypatch)
+    (tmp_path / "closed").touch()
+    monkeypatch.setattr("assay.cli.backups.config_path", lambda: tmp_path / "closed" / "config.toml")
+    back = other.run("restore", str(tmp_path / "sol.backup"))
+    assert back["config"] is None and back["folders"] == [str(other.actors / "solver-sol")]
 
 
 def test_folders_of_one_name_are_not_taken_for_one(home: Home, tmp_path: Path) -> None:
