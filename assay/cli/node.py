@@ -74,6 +74,8 @@ def start(
             stack.callback(scratch.remove)
         folder = scratch.path if state is None else state.resolve()
         node = stack.enter_context(Anvil(data_dir=folder / "chain", port=port, host=host))
+        if node.is_mended:
+            talk.print("The chain's state was cut short when it was written: it goes on from the one before.")
         chain, store = Chain(node.url), open_store(folder / "store")
         found = {"rpc_url": node.url, "store": store.location, "chain_id": chain.chain_id}
         found |= {"account": faucet_of(chain), "now": chain.head().timestamp}
@@ -112,6 +114,7 @@ def _keep(node: Anvil, keeper: JumpKeeper | WallKeeper, store: BlobStore, stop: 
             say_kept(store, node.url)
         if stop.wait(LOOK_EVERY_S):
             return
+        node.keep_copy()
         if not node.is_running:
             raise UnavailableError(
                 f"The local chain ended by itself (exit code {node.process.returncode}).",

@@ -20,6 +20,7 @@ from typing import Final, Self
 
 from assay.checkout import ROOT
 from assay.protocol.errors import AssayError, ConfigError, DeadlineError, UnavailableError
+from assay_ledger.chain.node_state import STATE, StateCopy, mend_state
 from assay_ledger.processes.children import spawn, stop
 from assay_ledger.processes.scratch import ScratchDir
 
@@ -68,7 +69,8 @@ class Anvil:
     """A running anvil. Use as a context manager; `url` is its RPC address.
 
     Without `data_dir` the state lives in a private folder that vanishes with this process; with one it stays and a
-    later Anvil goes on from it: whole after `close()`, at most STATE_INTERVAL_S old after a kill.
+    later Anvil goes on from it: whole after `close()`, at most STATE_INTERVAL_S old after a kill, and where that came
+    while the state was written as old as the copy (`keep_copy`), if there is one.
     Port 0 lets the operating system choose, so two nodes never collide.
     `dev_keys` are the funded accounts' secret keys, known to everybody: for a local chain only.
     Raises ConfigError (ToolMissing, PortInUse), UnavailableError (NodeFailed), DeadlineError (NodeSlow).
@@ -91,13 +93,16 @@ class Anvil:
         self.data_dir = self._scratch.path if self._scratch is not None else Path(data_dir or ".").resolve()
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self.log_path = self.data_dir / "anvil.log"
+        self.is_mended = mend_state(self.data_dir)
+        """Whether the state was cut short, and the chain goes on from the copy of an earlier one."""
+        self._state_copy = StateCopy(self.data_dir)
         self._log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
         temporary = self.data_dir / "tmp"
         temporary.mkdir(exist_ok=True)
         argv: list[str | Path] = [binary, "--host", host, "--port", str(port), "--chain-id", str(chain_id)]
         argv += ["--hardfork", "prague", "--gas-limit", str(GAS_LIMIT)]
         argv += ["--accounts", str(accounts), "--color", "never"]
-        argv += ["--state", self.data_dir / "state.json", "--state-interval", str(STATE_INTERVAL_S)]
+        argv += ["--state", self.data_dir / STATE, "--state-interval", str(STATE_INTERVAL_S)]
         argv += ["--cache-path", self.data_dir / "cache"]
         if genesis_time is not None:
             argv += ["--timestamp", str(genesis_time)]
@@ -150,6 +155,10 @@ class Anvil:
             self._scratch = None
         return self.data_dir
 
+    def keep_copy(self) -> None:
+        """Keeps a copy of the newest state that was written whole; for whoever looks some times a second."""
+        self._state_copy.look()
+
     def close(self) -> None:
         """Stop the process (it writes its state first) and remove a private data folder; harmless when repeated."""
         stop([self.process])
@@ -195,11 +204,12 @@ class Anvil:
                 remedy="Name a free port, or 0 to let the system choose.",
                 port=wanted,
             )
-        last = text.strip().splitlines()[-1:] or ["no output"]
+        lines = text.strip().splitlines()
+        last = [line for line in lines if line.startswith("error")] or lines[-1:] or ["no output"]
         return UnavailableError(
             f"The local chain ended at once (exit code {self.process.returncode}): {last[0]}",
             code="NodeFailed",
-            remedy="See the log for more." if self._scratch is None else "",
+            remedy=f"Its log is {self.log_path}." if self._scratch is None else "",
             log=text[-2000:],
         )
 

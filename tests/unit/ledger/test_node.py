@@ -116,9 +116,28 @@ def test_a_missing_anvil_is_named_with_a_remedy(monkeypatch: pytest.MonkeyPatch,
 
 def test_a_corrupt_state_says_why_the_node_ended(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text("{ broken")
-    with pytest.raises(UnavailableError) as raised:
+    with pytest.raises(UnavailableError, match="failed to parse json file") as raised:
         Anvil(data_dir=tmp_path)
-    assert raised.value.code == "NodeFailed"
+    assert raised.value.code == "NodeFailed" and "anvil.log" in raised.value.remedy
+
+
+@pytest.mark.parametrize("left", [0.0, 0.5])
+def test_a_chain_that_was_killed_while_it_wrote_its_state_goes_on(tmp_path: Path, left: float) -> None:
+    """A busy machine at Ctrl-C: the run that was posted on it, and all work of its members, were gone."""
+    with Anvil(data_dir=tmp_path) as first:
+        first.rpc("evm_mine")
+        head = block(first)
+    for _ in range(2):
+        first.keep_copy()
+    state = tmp_path / "state.json"
+    state.write_bytes(state.read_bytes()[: int(state.stat().st_size * left)])
+    # What is cut short is never copied, and whoever looks at it later has the copy still.
+    for _ in range(3):
+        first.keep_copy()
+    with Anvil(data_dir=tmp_path) as second:
+        assert second.is_mended and block(second)["hash"] == head["hash"]
+    with Anvil(data_dir=tmp_path) as third:
+        assert not third.is_mended and block(third)["hash"] == head["hash"]
 
 
 def test_a_dead_node_is_unreachable_not_a_traceback() -> None:
