@@ -20,7 +20,7 @@ from assay.protocol.types import Round, Seat, Wei
 from assay.sponsor.launching import deposit, stake_of
 from assay.sponsor.vault_stakes import VaultStake, stake_in_vault, with_unlisted
 from assay.sponsor.work_losses import WorkLosses
-from assay_ledger.agents.waiting import waits
+from assay_ledger.agents.waiting import IN_VAIN, waits
 from assay_ledger.bindings import commitments, escrow, generations, payments
 from assay_ledger.chain.client import address_of
 from assay_ledger.contract import Event, Logged
@@ -322,7 +322,7 @@ class TellsLosses:
 
 
 class TellsStanding:
-    """Says why a run stands still where only people bring it on, once until the reason changes."""
+    """Says why a run stands still where only people bring it on, or why nobody trains; once until that changes."""
 
     def __init__(
         self, say: Callable[[str], None] = lambda text: talk.print(text, markup=False, soft_wrap=True)
@@ -331,7 +331,7 @@ class TellsStanding:
         self._say = say
 
     def __call__(self, view: RunView) -> None:
-        standing = [wait for wait in waits(view) if wait.stands and wait.until is None]
+        standing = [wait for wait in waits(view) if wait.stands and (wait.until is None or wait.code == IN_VAIN)]
         codes = [wait.code for wait in standing]
         if codes != self._said:
             self._said = codes

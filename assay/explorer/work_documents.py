@@ -10,6 +10,7 @@ from assay.explorer.reader import RunReader
 from assay.protocol.rounds.terms import NEVER, GenerationStatus, WorkStatus
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest, Round, Seat
+from assay_ledger.agents.keeper import may_be_final
 from assay_ledger.agents.money_keeper import epoch_of
 from assay_ledger.rounds import nodes
 from assay_ledger.rounds.records import OpeningRecord, RunState, WorkRecord
@@ -150,7 +151,9 @@ def phase(reader: RunReader, round_: Round, is_closed: bool) -> str:
     if status is GenerationStatus.FINAL:
         return "settled" if not any(place[0] == round_ for place in reader.state.unsettled) else "final"
     if status is GenerationStatus.MERGED:
-        return "merged, not yet final"
+        return "merged, not yet final" if may_be_final(view, round_ + 1) else "merged, never final"
+    if reader.state.money.is_stopped:
+        return "ended with the run"
     if not view.is_mask_closed(round_):
         return "training"
     if not is_closed:

@@ -16,6 +16,7 @@ from assay.protocol.types import Digest, Round, Seat
 from assay_ledger.agents import keeping, patience
 from assay_ledger.agents.keeper import costs_no_fee
 from assay_ledger.agents.round_actions import Choice
+from assay_ledger.agents.stalls import is_in_vain
 from assay_ledger.index.records import GameRecord
 from assay_ledger.rounds import nodes
 from assay_ledger.rounds.records import OpeningRecord
@@ -113,9 +114,12 @@ def _root_until(view: RunView, round_: Round) -> int:
 
 
 def recent(view: RunView) -> list[Round]:
-    """Rounds of this actor's seats that may still be merged, the newest last; none where others do it."""
+    """Rounds of this actor's seats that may still be merged, the newest last; none where others do it.
+
+    Nor in a run that was stopped: nothing that is opened then becomes final.
+    """
     newest = view.round
-    if newest is None or not view.rules.by_seats:
+    if newest is None or not view.rules.by_seats or view.state.money.is_stopped:
         return []
     rounds = map(Round, range(max(newest - RECENT + 1, 0), newest + 1))
     return [r for r in rounds if view.tenure_in(r) is not None]
@@ -201,13 +205,25 @@ def _work(view: RunView, own: OwnRounds) -> Iterator[Choice]:
     """One more unit or the commitment of every round that takes one, the newest first.
 
     The next round begins without who is late, and the window of the one before goes on: what is done of it is paid.
+    Nothing is done in a run that was stopped; in one that may stop before it moves, no more than holds a seat.
     """
+    if view.state.money.is_stopped:
+        return
+    is_vain = is_in_vain(view)
     for round_ in unworked(view):
-        yield from _work_in(view, own, round_)
+        if not is_vain or _missed_before(view, round_):
+            yield from _work_in(view, own, round_, is_least=is_vain)
 
 
-def _work_in(view: RunView, own: OwnRounds, round_: Round) -> Iterator[Choice]:
-    """One more unit of a round, or its commitment: once, and to the base that it was trained from."""
+def _missed_before(view: RunView, round_: Round) -> bool:
+    """Whether this actor has not committed to the round before, so that missing one more may lose its seat."""
+    tenure = view.tenure_in(round_)
+    return tenure is not None and tenure[1].from_ < round_ and tenure[1].last < round_
+
+
+def _work_in(view: RunView, own: OwnRounds, round_: Round, *, is_least: bool) -> Iterator[Choice]:
+    """One more unit of a round, or its commitment, of the least if that is wanted: once, and to the base that it was
+    trained from."""
     tenure = view.tenure_in(round_)
     assert tenure is not None and view.round is not None
     seat, state, rules = tenure[1].seat, view.round_of(round_), view.rules
@@ -218,8 +234,9 @@ def _work_in(view: RunView, own: OwnRounds, round_: Round) -> Iterator[Choice]:
         return
     if round_ <= view.round - RECENT:
         return  # what was not finished by then is given up
+    most = rules.min_units if is_least else rules.max_units
     window = RoundWindow(
-        state.t0 + rules.commit, rules.grace, state.mask_at, view.commit_until(round_), rules.min_units, rules.max_units
+        state.t0 + rules.commit, rules.grace, state.mask_at, view.commit_until(round_), rules.min_units, most
     )
     units = own.units.get((round_, seat, state.base), 0)
     match pacing(window, own.pace, units, view.now):
@@ -256,7 +273,12 @@ def _serve(view: RunView, own: OwnRounds) -> Iterator[ServeBase]:
 
 
 def _uphold(view: RunView, own: OwnRounds) -> Iterator[Choice]:
-    """Challenge roots that are not what this solver computed, and back the one that is where its claims fall."""
+    """Challenge roots that are not what this solver computed, and back the one that is where its claims fall.
+
+    After a stop no game opens, and what is backed never becomes final.
+    """
+    if view.state.money.is_stopped:
+        return
     if not view.rules.by_seats:
         yield from (CheckNode(node) for node in disputed(view) if node not in own.nodes)
     for node, root in _computed(view, own):

@@ -159,9 +159,9 @@ def times(view: RunView, lead: int) -> Iterator[int]:
 
 
 def recent(view: RunView) -> list[Round]:
-    """Rounds that tickets may still merge, the newest last; none where seats do it."""
+    """Rounds that tickets may still merge, the newest last; none where seats do it, and after a stop: see solvers."""
     newest = view.round
-    if newest is None or view.rules.by_seats:
+    if newest is None or view.rules.by_seats or view.state.money.is_stopped:
         return []
     return [Round(r) for r in range(max(newest - RECENT + 1, 0), newest + 1)]
 

@@ -166,6 +166,26 @@ def _is_cut_short(view: RunView, record: OpeningRecord) -> bool:
     return 0 < view.state.money.stopped_at <= record.at + view.rules.challenge
 
 
+def may_be_final(view: RunView, generation: int) -> bool:
+    """Whether a generation is final or can be: after a stop by openings alone whose windows it did not cut short.
+
+    Attack: a root that is backed when a run has stopped, or just before. It never falls and never becomes final, nor
+    does what stands on it, and who opened that waits for ever.
+    """
+    if not view.state.money.is_stopped or view.status(generation) is not GenerationStatus.MERGED:
+        return view.status(generation) is not GenerationStatus.CUT
+    round_ = Round(generation - 1)
+    sums = (ids.node_of(generation, group) for group in nodes.counted_groups(view, round_))
+    stands = all(node in view.state.final_at or _has_stood(view, node) for node in (*sums, generation))
+    return stands and may_be_final(view, view.round_of(round_).parent)
+
+
+def _has_stood(view: RunView, node: Node) -> bool:
+    """Whether an opening of the leading root stands whose window was over before the run was stopped."""
+    leads = (record for record in view.openings(node) if record.root == view.votes(node).root)
+    return any(_stands(view, record) and not _is_cut_short(view, record) for record in leads)
+
+
 def _stands(view: RunView, record: OpeningRecord) -> bool:
     """Whether nobody was convicted for an opening, here or elsewhere."""
     opening = view.books.generations.openings[record.node, record.party]
@@ -179,8 +199,9 @@ def _opening(view: RunView, record: OpeningRecord) -> Iterator[Task]:
     opener, is_over = nodes.opener_of(view, opening), status in (GenerationStatus.FINAL, GenerationStatus.CUT)
     if not is_over and not opening.fallen and opener.convicted_at:
         yield Task(opener.convicted_at + wait(view, generation), DropOpening(record.node, record.party))
-    # In a run that was stopped what can never be final is closed at once: a backer's lock hangs on it.
-    if not is_over and not opening.games and _is_cut_short(view, record):
+    # In a run that was stopped what can never be final is closed at once: a backer's lock hangs on it, or a ticket's.
+    is_in_vain = _is_cut_short(view, record) or not may_be_final(view, generation)
+    if not is_over and not opening.games and is_in_vain:
         late = 0 if opener.who == view.me else GRACE_S + wait(view, generation)
         yield Task(view.state.money.stopped_at + late, CloseOpening(record.node, record.party))
     if is_over and not opening.games:
@@ -190,8 +211,11 @@ def _opening(view: RunView, record: OpeningRecord) -> Iterator[Task]:
 
 
 def _seats(view: RunView) -> Iterator[Task]:
-    """Holders that stayed away, and locks of one's own that are free."""
-    if view.round is not None:
+    """Holders that stayed away, and locks of one's own that are free.
+
+    Nobody waits for a seat of a run that was stopped: who is still in it keeps its fee.
+    """
+    if view.round is not None and not view.state.money.is_stopped:
         for number, tenure in sorted(view.books.tenures.tenures.items()):
             if tenure.until != NEVER:
                 continue

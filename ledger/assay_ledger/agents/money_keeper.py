@@ -12,7 +12,7 @@ from assay.protocol.economics.run_bounds import most_unsettled
 from assay.protocol.economics.run_times import until_final
 from assay.protocol.rounds.duty_types import Accusation, AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
-from assay.protocol.rounds.ids import is_group, tenure_lock
+from assay.protocol.rounds.ids import tenure_lock
 from assay.protocol.rounds.payments import EPOCHS_TO_CLAIM
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.rounds.ticket_types import TicketId, ticket_lock
@@ -33,6 +33,7 @@ from assay_ledger.agents.money_actions import (
     VestShares,
     WindDown,
 )
+from assay_ledger.agents.stalls import moves_until, winds_down_at
 from assay_ledger.rounds import nodes
 from assay_ledger.rounds.money_records import PotRecord
 from assay_ledger.rounds.records import WorkRecord
@@ -58,7 +59,7 @@ def money_tasks(view: RunView) -> Iterator[Task]:
     # A run that is over needs it only where its epochs stopped before its last tickets could leave.
     stays = any(not held.convicted_at for held in view.books.registry.tickets.values())
     if phase is RunPhase.RUNNING or (phase is RunPhase.OVER and stays):
-        yield Task(winds_down_at(view) + wait(view, 0), WindDown())
+        yield Task(max(winds_down_at(view), moves_until(view)) + wait(view, 0), WindDown())
     yield from _debts(view)
     for accusation, made in view.books.duties.attestations.accusations.items():
         yield from _bounty(view, accusation, made)
@@ -91,11 +92,6 @@ def carries_another(view: RunView) -> bool:
     if phase is not RunPhase.RUNNING:
         return phase is RunPhase.FUNDING
     return _is_paid(view, seated) and _can_audit(view, seated)
-
-
-def winds_down_at(view: RunView) -> int:
-    """From which chain time on, in seconds, anybody may wind a run down that does not move until then."""
-    return _moved_at(view) + view.charter.timing.stall + 1
 
 
 def due_before_next(view: RunView) -> int | None:
@@ -249,20 +245,6 @@ def _finish(view: RunView) -> Iterator[Task]:
     is_paid = not money.reserves and len(money.findings_paid) == len(view.state.attestations)
     if 0 < duties.last_epoch < duties.number and is_paid:
         yield Task(money.freed_at + wait(view, 0), FinishRun())
-
-
-def _moved_at(view: RunView) -> int:
-    """When the run moved last (`_movedAt` in Escrow.sol)."""
-    money, duties, closed_at = view.state.money, view.books.duties, view.epochs[-1].start
-    last = len(view.books.commitments.rounds)
-    is_decided = view.status(last) is not GenerationStatus.OPEN and view.status(view.newest) is GenerationStatus.FINAL
-    if money.phase is RunPhase.RUNNING and not (view.is_over and is_decided):
-        final_at = max((at for node, at in view.state.final_at.items() if node and not is_group(node)), default=0)
-        moved = max(min(final_at, closed_at), money.launched_at)
-        return max(moved, min(view.books.commitments.rounds[-1].t0, moved + view.charter.timing.stall))
-    undrawn_since = duties.over_since(duties.last_epoch + 1) if duties.last_epoch else 0
-    moved = min(closed_at, undrawn_since + view.charter.timing.longest_dispute) if undrawn_since else closed_at
-    return max(moved, money.launched_at)
 
 
 def _bounty(view: RunView, accusation: Digest, made: Accusation) -> Iterator[Task]:

@@ -16,7 +16,8 @@ from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.types import Round
 from assay_ledger.agents.keeper import missing_beacons
-from assay_ledger.agents.money_keeper import due_before_next, has_auditors, seated_next, winds_down_at
+from assay_ledger.agents.money_keeper import due_before_next, has_auditors, seated_next
+from assay_ledger.agents.stalls import is_in_vain, winds_down_at
 from assay_ledger.rounds.view import RunView
 
 
@@ -36,6 +37,9 @@ class Wait:
         """Whether nothing but somebody who joins, pays or opens the run ends it."""
         return self.code in PEOPLE and self.until is None
 
+
+IN_VAIN: Final = "InVain"
+"""The code of a round that its solvers do not train, since it would be void."""
 
 PEOPLE: Final = frozenset({"TicketsMissing", "SeatsEmpty", "EscrowShort", "NotOpened"})
 
@@ -144,6 +148,13 @@ def _in_rounds(view: RunView) -> Iterator[Wait]:
     if view.now < state.t0:
         text = f"Round {round_} begins in {duration(state.t0 - view.now)}."
         yield Wait("BeforeStart", text, "", state.t0, stands=False)
+    elif not view.is_mask_closed(round_) and is_in_vain(view):
+        at = winds_down_at(view)
+        text = f"Round {round_} opened too late: anybody may wind the run down "
+        text += f"in {duration(at - view.now)}" if at > view.now else "now"
+        text += ", before a generation is sure to be final, and work would be void with it."
+        text += " Solvers do no more for it than holds a seat."
+        yield Wait(IN_VAIN, text, "", max(at, view.now + 1))
     elif not view.is_mask_closed(round_):
         text = f"Round {round_} is being trained: {works} of {state.seated} seats have committed."
         yield Wait("Training", text, "", state.mask_at, stands=False)

@@ -13,7 +13,7 @@ from assay.protocol.types import Round
 from assay.sponsor.charters import AuditRates
 from assay.status.locks import still_locked
 from assay_ledger.agents.heartbeat import Activity, read_heartbeats
-from assay_ledger.agents.money_keeper import winds_down_at
+from assay_ledger.agents.stalls import winds_down_at
 from assay_ledger.rounds.view import RunView
 from assay_solver.cheats import solver_cheat_named
 from tests.harness.actors.whole_run import WholeRun, new_whole_run

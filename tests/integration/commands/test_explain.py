@@ -22,9 +22,12 @@ from assay.protocol.types import Wei
 from assay.sponsor.launching import fund_run, mint_tokens
 from assay.status.account import money_of
 from assay_ledger.bindings.attestations import Attested
+from assay_ledger.bindings.commitments import WorkCommitted
 from assay_ledger.bindings.escrow import PhaseChanged
+from assay_ledger.bindings.generations import Finalized, Merged
 from assay_ledger.bindings.payments import FindingPaid, WorkPaid
 from assay_ledger.chain.client import Head, address_of
+from assay_ledger.contract import Event
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.commands import assay_on
@@ -192,6 +195,32 @@ def test_what_a_run_that_is_wound_down_has_not_settled_is_said_to_be_unpaid_for_
     assert all("unpaid for good" in each["text"] for each in said)
     newest = len(reader.view.epochs) - 1
     assert TestClient(make_app(reader)).get(f"/api/v1/epochs/{newest}").json()["phase"] == "ended with the run"
+
+
+@pytest.mark.parametrize(
+    ("last", "before", "after"),
+    [
+        (WorkCommitted, "training", "ended with the run"),
+        (Merged, "merged, not yet final", "merged, never final"),
+        (Finalized, "final", "final"),
+    ],
+)
+def test_of_a_round_that_a_stop_cut_short_nobody_is_told_that_it_goes_on(
+    last: type[Event], before: str, after: str
+) -> None:
+    made, told = ImaginedRun(4), list[ToldEvent]()
+    for each in imagined_events(made, 4_000):
+        told.append(each)
+        if len(told) > 400 and isinstance(each[1].event, last):
+            break
+
+    def said(*more: ToldEvent) -> str:
+        reader = imagined([*told, *more])
+        newest = len(reader.state.books.commitments.rounds) - 1
+        return str(TestClient(make_app(reader)).get(f"/api/v1/rounds/{newest}").json()["phase"])
+
+    ended = replace(told[-1][1], event=PhaseChanged(RunPhase.WOUND_DOWN, made.charter.sponsor))
+    assert (said(), said(("escrow", ended, told[-1][2] + 1))) == (before, after)
 
 
 def fund(made: WholeRun, amount: int) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from assay.protocol.errors import ExitCode
-from assay.protocol.rounds.escrow import RunPhase
+from assay.protocol.rounds.escrow import RunPhase, cost_of
 from assay.protocol.types import Address, BeaconRound
 from assay.watchdog.alarms import AlarmKind, exit_code_of
 from assay.watchdog.run_alarms import judge_beacon
 from assay_ledger.agents import keeper, keeping
 from assay_ledger.agents.money_actions import WindDown
 from assay_ledger.agents.round_actions import RoundAction, SeedEpoch, SubmitBeacon
+from assay_ledger.agents.stalls import winds_down_at
 from tests.harness.rounds.samples import mark
 from tests.harness.rounds.told_money import ToldMoneyWorld
 
@@ -120,3 +121,24 @@ def test_a_beacon_that_never_comes_ends_the_run_and_nobody_waits_for_it_then(wor
     assert world.wind_down() == ""
     assert world.view(first).state.money.phase is RunPhase.WOUND_DOWN
     assert turns(world, SubmitBeacon(number)) == {} and list(judge_beacon(world.view(first))) == []
+
+
+@pytest.mark.parametrize("is_back", [True, False])
+def test_nobody_winds_a_run_down_whose_beacon_came_back(world: ToldMoneyWorld, is_back: bool) -> None:
+    """Else the honest themselves void what waits for its audits, in the hours in which the run moves again."""
+    w, timing = world, world.charter.timing
+    people = w.start(escrow=cost_of(w.charter, 4))
+    w.play_round(people)
+    w.at(w.run.escrow.launched_at + timing.stall // 2)
+    assert w.finalize(1) == ""
+    ends = winds_down_at(w.view(w.sponsor))
+    assert ends == w.run.escrow.launched_at + timing.stall + 1 and min(turns(w, WindDown()).values()) == ends
+    if is_back:
+        bring(w, ends - 3600)
+        w.seed()
+        deadline = w.run.duties.epochs[-1].deadline
+        assert deadline > ends and min(turns(w, WindDown()).values()) == deadline + 1 + keeping.GRACE_S
+        w.at(deadline + 1)
+        w.close_epoch()
+        assert winds_down_at(w.view(w.sponsor)) == w.run.escrow.launched_at + timing.stall // 2 + timing.stall + 1
+    assert min(turns(w, WindDown()).values()) == winds_down_at(w.view(w.sponsor))

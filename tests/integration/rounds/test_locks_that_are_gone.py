@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
 from eth_abi.abi import encode
 from eth_hash.auto import keccak
 
+from assay.protocol.digests import ZERO
 from assay.protocol.rounds import ids
 from assay.protocol.rounds.terms import GenerationStatus
+from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Round
 from assay_ledger.agents import keeper
-from assay_ledger.agents.round_actions import CloseOpening, FinalizeGeneration, RoundAction
+from assay_ledger.agents.round_actions import CloseOpening, Evict, FinalizeGeneration, RoundAction
+from assay_ledger.agents.stalls import winds_down_at
+from assay_ledger.rounds.nodes import over_of
+from assay_ledger.rounds.view import BaseLists
+from assay_solver import strategy
+from assay_solver.actions import BackRoot
+from assay_solver.pace import OwnPace
 from tests.harness.rounds.chain import RoundChain
 from tests.harness.rounds.charters import HOUR, changed
 from tests.harness.rounds.grouped_world import GroupedWorld
@@ -122,6 +131,94 @@ def test_a_root_of_after_the_stop_never_becomes_final() -> None:
     w.tick(w.charter.timing.challenge + 1)
     assert w.finalize(3, w.seat(liar)) == "NotFinalizable"
     assert w.call("Generations", "newest") != 3 or w.call("Generations", "statusOf", 3) != GenerationStatus.FINAL
+    w.end()
+
+
+def on_party(w: MoneyWorld, function: str, generation: int, who: Address) -> str:
+    """Something that anybody does with who opened a generation's root."""
+    party, made = ids.seat_party(w.seat(who)), w.model.generations
+    call = partial(getattr(made, function), generation, party, w.now)
+    return w.do(call, "Generations", function, generation, party)
+
+
+def in_rescue(w: ToldMoneyWorld) -> tuple[Address, int]:
+    """Generation 2 stands on one whose openers all lost their seats, shortly before the run may be wound down: an
+    opener of generation 2 alone, and that time."""
+    *convicted, last = people = w.start(tickets=12)
+    w.commit_all(people)
+    w.hold_all(people)
+    w.at(w.model.commitments.hold_until(Round(0), 0) + 1)
+    assert w.abstain(last) == ""
+    w.merge(convicted, ("root", 0))
+    w.play_round(people)
+    third, ends = w.add_person(10**5 * ETHER), winds_down_at(w.view(last))
+    w.at(ends - w.terms.rescue // 2)
+    for who in convicted:
+        w.prepare_work(Round(0), w.seat(who))
+        ref = (int(ClaimKind.INTERVAL), 0, w.seat(who), 0, bytes(20), ZERO)
+        assert w.open_verdict(ref, third) == ""
+        w.end_verdict(ref, True, False, third)
+        assert [on_party(w, "drop", generation, who) for generation in (1, 2)] == ["", ""]
+    return last, ends
+
+
+def test_what_stands_on_a_root_that_a_stop_left_in_its_rescue_goes_free() -> None:
+    """Attack: a root is backed just before a stop. It never falls and is never final, nor is what stands on it, and
+    above 64 seats the stakes of who opened that stay locked."""
+    w = ToldMoneyWorld(replace(DENSE, rounds=2))
+    (last, ends), rescuer = in_rescue(w), w.add_person(10**5 * ETHER)
+    root, made = w.root_of(("root", 0))[2], w.model.generations
+    backs = partial(made.back, rescuer, 1, root, w.now)
+    assert w.do(backs, "Generations", "back", 1, root, who=rescuer) == ""
+    w.at(ends)
+    assert w.wind_down() == "" and w.call("Generations", "statusOf", 2) == GenerationStatus.MERGED
+    w.tick(w.charter.timing.challenge + 1)
+    asked = {action for action in due(w, last) if isinstance(action, CloseOpening)}
+    assert {(action.node, action.party) for action in asked} >= {
+        (1, ids.backer_party(root, rescuer)),
+        (2, ids.seat_party(w.seat(last))),
+    }
+    assert not [action for action in due(w, last) if isinstance(action, FinalizeGeneration)]
+    for action in asked:
+        call = partial(made.close, action.node, action.party, w.now)
+        assert w.do(call, "Generations", "close", action.node, action.party) == ""
+    w.end()
+
+
+def test_nobody_backs_a_root_in_a_run_that_was_stopped() -> None:
+    """Its backer stakes S for a root that never becomes final, and that never falls by it."""
+    w = ToldMoneyWorld(replace(DENSE, rounds=2))
+    last, ends = in_rescue(w)
+    parameters, momentum, _ = w.root_of(("root", 0))
+
+    def backs() -> bool:
+        view = w.view(last)
+        merges = {(Round(0), over_of(view, 1)): BaseLists(parameters, momentum)}
+        own = strategy.OwnRounds(OwnPace(0.0), lead=0, merges=merges)
+        return any(isinstance(action, BackRoot) for action in strategy.candidates(view, own, []))
+
+    w.at(ends)
+    assert backs() and w.wind_down() == "" and not backs()
+    w.end()
+
+
+def test_keepers_leave_its_fee_to_who_is_in_a_seat_when_a_run_stops() -> None:
+    """The contract still lets anybody have half of it for an eviction, and no seat is waited for any more."""
+    w = ToldMoneyWorld(replace(DENSE, rounds=2))
+    *people, away = w.start(tickets=12)
+    for _ in range(2):
+        w.play_round(people)
+    w.at(w.view(away).commit_until(Round(1)) + 1)
+    evicts = [action for action in due(w, people[0]) if isinstance(action, Evict)]
+    assert [action.tenure for action in evicts] == [w.tenures[away]]
+    w.at(winds_down_at(w.view(away)))
+    assert w.wind_down() == ""
+    assert not [action for action in due(w, people[0]) if isinstance(action, Evict)]
+    kept = w.chain.evm.evm.snapshot()
+    assert super(ToldMoneyWorld, w).refusal("Tenures", "evict", w.tenures[away], 1, who=people[0]) == ""
+    w.chain.evm.evm.revert(kept)
+    assert leave(w, away) == "" and w.release(away) == ""
+    assert w.vault.free_of(away) == 10**5 * ETHER
     w.end()
 
 

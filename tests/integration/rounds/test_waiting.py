@@ -10,7 +10,7 @@ from assay.node.keeper import waits_for_people
 from assay.protocol.rounds.escrow import cost_of
 from assay.protocol.types import Address, Round
 from assay_ledger.agents.keeper import missing_beacons
-from assay_ledger.agents.money_keeper import winds_down_at
+from assay_ledger.agents.stalls import winds_down_at
 from assay_ledger.agents.waiting import Wait, stands_still, waits
 from tests.harness.rounds.money_chain import SOLVERS
 from tests.harness.rounds.samples import ETHER
