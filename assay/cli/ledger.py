@@ -34,7 +34,7 @@ from assay.cli.options import (
     typed_amount,
     with_settings,
 )
-from assay.cli.shares_owned import shares_of, vested_grants
+from assay.cli.shares_owned import check_owned, shares_of, vested_grants
 from assay.cli.sponsors import check_sponsor
 from assay.cli.terms_checks import check_before_staking
 from assay.durations import duration
@@ -321,6 +321,7 @@ def pay(
     """Pay revenue to the owners of the model: it joins the next weekly bucket and streams over four weeks."""
     the_run = open_round_run(settings)
     check_run_code(the_run, settings)
+    check_owned(the_run)
     account = unlock_key(settings).account
     listed = the_run.charter.revenue_tokens
     chosen = listed[0] if token is None and listed else Address(parse_address(token or ""))

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from eth_utils.address import to_checksum_address
 
+from assay.protocol.errors import RejectedError
 from assay.protocol.types import Address, Digest, Wei
 
 if TYPE_CHECKING:
     from assay_ledger.rounds.run import Run
+
+
+class NobodyOwns(RejectedError):
+    """A run that has ended without a share: what is paid to its owners could never be claimed."""
+
+    remedy = "Keep it: nobody has earned a share of this model, and nobody can any more."
 
 
 def shares_of(run: Run, who: Address) -> dict[str, Any]:
@@ -36,3 +43,16 @@ def vested_grants(run: Run, owner: Address) -> list[tuple[Digest, Wei]]:
         if not grant.done and grant.vests_at <= now and grant.owner == owner:
             found.append((name, Wei(grant.amount)))
     return found
+
+
+def check_owned(run: Run) -> None:
+    """Raises NobodyOwns where a run has ended, and neither has a share nor has credited one that is still to vest."""
+    from assay_ledger.bindings.grants import Credited
+
+    ask = run.chain.ask
+    phase = ask(run.escrow.phase())
+    if not phase.has_ended or ask(run.shares.total_supply()):
+        return
+    credited = (found.event for found in run.chain.events(Credited.search(run.grants.address), run.first_block))
+    if not any(ask(run.grants.pending_of(owner)) for owner in sorted({grant.owner for grant in credited})):
+        raise NobodyOwns(f"The run is {phase.words}, and its model has no owner: what is paid in would stay there.")

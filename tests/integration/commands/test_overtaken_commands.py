@@ -14,6 +14,7 @@ from eth_account.signers.local import LocalAccount
 from eth_utils.address import to_checksum_address
 
 from assay.cli import acting, run_waits
+from assay.cli.shares_owned import NobodyOwns
 from assay.protocol.errors import ExitCode, RejectedError, UnavailableError
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import BeaconRound, Digest, Wei
@@ -232,6 +233,18 @@ def test_who_funds_a_run_that_ends_meanwhile_is_told_where_the_tokens_are(shared
     assert early.code == "WrongPhase" and "is wound down" in early.message
     assert shared.desk.refused("run", "fund", "1", "--yes", *shared.at).code == "WrongPhase"
     assert run.chain.head() == head
+
+
+def test_revenue_of_a_run_that_ended_is_paid_only_where_somebody_can_claim_it(shared: SharedRun) -> None:
+    sponsor, words = shared.made.stage.sponsor, ("ledger", "pay", "10", "--yes", *shared.at)
+    shared.made.launch()
+    shared.mint(20)
+    shared.wind_down()
+    held = shared.held(sponsor)
+    unowned = shared.desk.refused(*words)
+    assert isinstance(unowned, NobodyOwns) and "is wound down" in unowned.message and shared.held(sponsor) == held
+    shared.credit([Digest(b"\x07" * 32)], shares=5)
+    assert shared.desk.json(*words)["paid"] == held - shared.held(sponsor) == 10 * TOKEN
 
 
 def test_an_actor_that_is_started_again_brings_nothing_to_a_run_that_ended(
