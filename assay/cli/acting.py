@@ -94,11 +94,11 @@ def check_store(run: Run, keys: ActorKeys, store: BlobStore) -> None:
             raise StoreForeign(f"The store at {store.location} holds no program of this run.")
 
 
-def use_cpu_where_gpu_is_gone(run: Run, keys: ActorKeys) -> None:
+def use_cpu_where_gpu_is_gone(run: Run, keys: ActorKeys) -> bool:
     """Whoever has something locked answers for it by the CPU, where the GPU that it asks for is usable no more.
 
     Bad luck: a GPU fell off its bus, and the service that started again was refused until somebody came: its games
-    were lost by silence. Raises ConfigError (NoDevice) where nothing is locked.
+    were lost by silence. Returns whether it does. Raises ConfigError (NoDevice) where nothing is locked.
     """
     from assay.engine.runtime.devices import Device, ask_for
     from assay.engine.runtime.executor import usual_variant
@@ -111,10 +111,12 @@ def use_cpu_where_gpu_is_gone(run: Run, keys: ActorKeys) -> None:
         ask_for(Device.CPU)
         talk.print(
             f"{error.message} This key has something locked, so the CPU answers for it: games and audits go on, and "
-            "training as far as its time reaches. Mend the GPU and start again, or leave.",
+            "training as far as its time reaches; no other seat is taken. Mend the GPU and start again, or leave.",
             soft_wrap=True,
             markup=False,
         )
+        return True
+    return False
 
 
 def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats: int = 0, tickets: int = 0) -> None:
@@ -288,7 +290,7 @@ def make(
         live.on_look(view)
         standing(view)
         if isinstance(made[0], Worker) and not made[0].leaving:
-            seatless(view, made[0].forgiven(view), made[0].free)
+            seatless(view, made[0].forgiven(view), made[0].free, lost_gpu=made[0].lost_gpu)
 
     seatless = TellsNoSeat()
     made[0].on_rest = rest
@@ -348,11 +350,12 @@ class TellsNoSeat:
         self._said = ""
         self._say = say
 
-    def __call__(self, view: RunView, forgiven: int, free: int | None = None) -> None:
+    def __call__(self, view: RunView, forgiven: int, free: int | None = None, *, lost_gpu: bool = False) -> None:
         from assay_solver.seats import why_no_seat
 
         goes_on = not (view.is_over or view.state.money.is_ended)
-        why = why_no_seat(view, forgiven, free) if goes_on and view.tenure is None else ""
+        takes = goes_on and view.tenure is None
+        why = why_no_seat(view, forgiven, free, lost_gpu=lost_gpu) if takes else ""
         if why and why != self._said:
             self._say(f"takes no seat: {why}")
         self._said = why

@@ -286,8 +286,7 @@ def _act(
     # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
     with HeartbeatWriter(store, keys.speaker, run.address, role, time.monotonic).beating():
         kind = load()
-        if place is None:
-            acting.use_cpu_where_gpu_is_gone(run, keys)
+        lost_gpu = place is None and acting.use_cpu_where_gpu_is_gone(run, keys)
         bring(run, keys, folder)
         from assay.engine.runtime.executor import how_programs_run
         from assay.engine.runtime.memory_bound import bounded_here
@@ -301,7 +300,7 @@ def _act(
             kind, run, keys, store, folder, settings.relays, compute, on_rest, index_url=settings.index_url
         )
         note_settings(folder, settings)
-        agent.leaving = leave
+        agent.leaving, agent.lost_gpu = leave, lost_gpu
         shown.watch(agent)
         with live, announced(run.chain, settings.ws_url):
             agent.run(stop)

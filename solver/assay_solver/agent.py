@@ -56,6 +56,7 @@ class Solver(Worker):
             leaving=self.leaving,
             forgiven=self.forgiven(view),
             free=self.free,
+            lost_gpu=self.lost_gpu,
             units={key: run.units for key, run in self._runs.items()},
             finished=self.recorder.finished,
             merges=self.recorder.merges,

@@ -5,19 +5,29 @@ Source: docs/adr/0055-before-staking.md.
 
 from __future__ import annotations
 
+from typing import Final
+
 from assay.protocol.rounds.terms import Tenure
 from assay.protocol.types import Address
 from assay_ledger.agents.money_keeper import carries_another
 from assay_ledger.rounds.view import RunView
 
+SLOWED: Final = (
+    "its GPU is gone, and by the CPU alone its work may come too late: mend the GPU and start again, or start with "
+    "`--device cpu`"
+)
 
-def why_no_seat(view: RunView, forgiven: int = 0, free: int | None = None) -> str:
+
+def why_no_seat(view: RunView, forgiven: int = 0, free: int | None = None, *, lost_gpu: bool = False) -> str:
     """Why this actor, which holds no seat, takes none in a run that goes on; empty where it takes one.
 
     forgiven: its newest tenure that counts no more, as a person looked after it. free: wei of its stake that nothing
-    locks; None: nobody asked.
+    locks; None: nobody asked. lost_gpu: see ActorLoop.
     """
-    return barred(view, view.me, forgiven) or full(view) or ("" if free is None else _short(view, free))
+    barring = barred(view, view.me, forgiven)
+    # Bad luck: nobody asked for a machine that is too slow, which would lose the fee of one seat after the other.
+    slowed = SLOWED if lost_gpu else ""
+    return barring or slowed or full(view) or ("" if free is None else _short(view, free))
 
 
 def barred(view: RunView, who: Address, forgiven: int = 0) -> str:

@@ -52,7 +52,8 @@ class OwnRounds:
     leaving: bool = False
     forgiven: int = 0
     free: int | None = None
-    """Both: see `seats.why_no_seat`."""
+    lost_gpu: bool = False
+    """All three: see `seats.why_no_seat`."""
     units: Mapping[tuple[Round, Seat, Digest], int] = field(default_factory=dict)
     finished: Mapping[tuple[Round, Digest], FinishedWork] = field(default_factory=dict)
     merges: Mapping[MergeKey, BaseLists] = field(default_factory=dict)
@@ -162,7 +163,7 @@ def _seat(view: RunView, own: OwnRounds) -> Iterator[Choice]:
     tenure = view.tenure
     if tenure is None:
         stays_out = own.leaving or view.is_over or view.state.money.is_ended
-        if not stays_out and not why_no_seat(view, own.forgiven, own.free):
+        if not stays_out and not why_no_seat(view, own.forgiven, own.free, lost_gpu=own.lost_gpu):
             yield TakeSeat()
     elif view.state.money.is_ended or _may_go(view, own, tenure[1]):
         yield LeaveTenure(tenure[0])

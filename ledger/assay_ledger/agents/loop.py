@@ -119,6 +119,8 @@ class ActorLoop(ABC, Generic[V, A]):
         """The next chain time that this actor waits for, as of its last idle step."""
         self.leaving = False
         """Take on nothing new; finish what was begun, and get back what it locked."""
+        self.lost_gpu = False
+        """The CPU answers for what is at stake in place of a GPU that is gone."""
         self._fee_cap = fee_cap
         self._clock = clock
         self._on_progress = on_progress

@@ -16,6 +16,7 @@ from assay_ledger.chain.client import Chain
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import open_store
+from assay_solver.actions import TakeSeat
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
 from tests.harness.providers import ProviderNode, said
@@ -58,15 +59,28 @@ def test_who_has_something_locked_answers_by_the_cpu_where_its_gpu_is_gone(
     monkeypatch.setattr(executor, "usable_triton", lambda: "there is no GPU")
     for name in ("ada", "vera"):
         monkeypatch.setenv(devices.VARIABLE, devices.Device.CUDA)
-        acting.use_cpu_where_gpu_is_gone(made.run, made.players[name].agent.keys)
+        assert acting.use_cpu_where_gpu_is_gone(made.run, made.players[name].agent.keys)
         assert devices.asked() is devices.Device.CPU and executor.usual_variant() is None
         said = capsys.readouterr().err
         assert "there is no GPU" in said and "the CPU answers for it" in said
+        assert not acting.use_cpu_where_gpu_is_gone(made.run, made.players[name].agent.keys), "the CPU was asked for"
     # Nothing is at stake yet: it does not begin without what it asks for.
     monkeypatch.setenv(devices.VARIABLE, devices.Device.CUDA)
     with pytest.raises(ConfigError) as refused:
         acting.use_cpu_where_gpu_is_gone(made.run, ActorKeys("new", made.stage.sponsor))
     assert refused.value.code == "NoDevice" and devices.asked() is devices.Device.CUDA
+
+
+def test_whoever_goes_on_by_the_cpu_in_place_of_its_gpu_takes_no_seat(stage: SharedChain, tmp_path: Path) -> None:
+    """Bad luck: evicted while its GPU was away, it would lose the fee of one seat after the other by a slow CPU."""
+    made = new_whole_run(stage, tmp_path, seats=1, rounds=3)
+    ada, told = made.solver("ada"), list[str]()
+    says = acting.TellsNoSeat(told.append)
+    for ada.lost_gpu in (True, False):
+        view = ada.see()
+        assert (TakeSeat() in ada.candidates(view)) is not ada.lost_gpu
+        says(view, ada.forgiven(view), ada.free, lost_gpu=ada.lost_gpu)
+    assert len(told) == 1 and told[0].startswith("takes no seat: its GPU is gone")
 
 
 def test_a_store_that_lost_everything_keeps_nobody_from_what_is_at_stake(made: WholeRun, tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from assay.protocol.rounds.clock import commit_until
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Round
 from assay_solver import strategy
-from assay_solver.actions import TakeSeat
+from assay_solver.actions import LeaveTenure, TakeSeat, TrainUnit
 from assay_solver.pace import OwnPace
-from assay_solver.seats import why_no_seat
+from assay_solver.seats import SLOWED, why_no_seat
 from tests.harness.rounds.samples import ETHER
 from tests.harness.rounds.told_money import ToldMoneyWorld
 from tests.integration.rounds.test_tenures import evict
@@ -100,6 +100,21 @@ def test_who_worked_once_and_was_evicted_takes_a_seat_again_by_itself(world: Tol
     w.play_epoch()
     evict_idle(w, gone, others)
     assert takes_seat(w, gone) and why_no_seat(w.view(gone)) == ""
+
+
+def test_who_lost_its_gpu_keeps_the_seat_that_it_has_and_takes_no_other(world: ToldMoneyWorld) -> None:
+    w = world
+    gone, *others = w.start(tickets=8)
+    slowed = strategy.OwnRounds(OwnPace(0.0), lead=0, lost_gpu=True)
+    view = w.view(gone)
+    assert view.tenure is not None
+    assert any(isinstance(found, TrainUnit) for found in strategy.candidates(view, slowed, [])), "it works on"
+    assert not any(isinstance(found, LeaveTenure) for found in strategy.candidates(view, slowed, []))
+    w.play_round([gone, *others])
+    w.play_epoch()
+    evict_idle(w, gone, others)
+    assert takes_seat(w, gone) and TakeSeat() not in strategy.candidates(w.view(gone), slowed, [])
+    assert why_no_seat(w.view(gone), lost_gpu=True) == SLOWED
 
 
 def test_whose_stake_is_locked_or_gone_is_told_what_a_seat_lacks_and_tries_none(world: ToldMoneyWorld) -> None:
