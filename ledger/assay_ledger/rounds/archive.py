@@ -38,7 +38,7 @@ from assay_ledger.rounds import nodes
 from assay_ledger.rounds.facts import RunFacts
 from assay_ledger.rounds.records import WorkRecord
 from assay_ledger.rounds.view import BaseLists, RunView
-from assay_ledger.store.errors import StoreUnreachable
+from assay_ledger.store.errors import StorePartlySilent, StoreUnreachable
 from assay_ledger.store.manifest import Manifest
 from assay_ledger.store.objects import Objects, Tensors, root_of_list
 
@@ -245,10 +245,10 @@ class Archive:
         while lists is None:
             try:
                 lists = self.fetch_base(view, generation)
-            except StoreUnreachable:
-                raise  # what is not answered is not gone
-            except UnavailableError:
-                if not generation:
+            except UnavailableError as error:
+                # What is not answered is not gone; with another store that answers it is made from what that one has.
+                is_silent = isinstance(error, StoreUnreachable) and not isinstance(error, StorePartlySilent)
+                if is_silent or not generation:
                     raise
                 missing.append(generation)
                 generation = view.round_of(Round(generation - 1)).parent

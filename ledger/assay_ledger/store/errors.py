@@ -54,6 +54,15 @@ class StoreSilent(StoreUnreachable):
     remedy = "Check that the store is up and fast enough (docs/stores.md); actors go on from their own copies."
 
 
+class StorePartlySilent(ObjectMissing, StoreSilent):
+    """Of several stores some did not answer, and those that did have no such object: nobody knows whether it is gone.
+
+    Whoever puts back what is missing, or makes it anew, takes it for missing; whoever gives it up does not.
+    """
+
+    remedy = StoreSilent.remedy
+
+
 class NoRoomForData(ConfigError):
     """A run's data are larger than what the disk of the data folder has room for, and than memory."""
 

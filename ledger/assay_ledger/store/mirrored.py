@@ -29,7 +29,8 @@ from urllib.parse import quote
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
-from assay_ledger.store.blobs import BlobStore, ObjectMismatch, StoreAddressInvalid, open_store
+from assay_ledger.store.blobs import BlobStore, ObjectMismatch, ObjectMissing, StoreAddressInvalid, open_store
+from assay_ledger.store.errors import StoreDenied, StoreFails, StorePartlySilent, StoreUnreachable
 from assay_ledger.store.interfaces import MAX_LISTED, StorePace
 from assay_ledger.store.telling import CallListener
 
@@ -277,12 +278,14 @@ class MirroredStore(BlobStore):
         return tuple(sorted({marker for markers in found for marker in markers})[:limit])
 
     def candidates(self, name: str, after: Digest | None = None) -> Iterator[Digest]:
-        """See ArtifactStore: those of all stores, in one order."""
+        """See ArtifactStore: those of all stores, in one order; after them StorePartlySilent where one is silent."""
         errors: builtins.list[UnavailableError] = []
         found = heapq.merge(*(_until_it_fails(store, name, after, errors) for store in self.stores))
         yield from (digest for digest, _ in groupby(found))
         if len(errors) == len(self.stores):
             raise errors[0]
+        if silent := _silent(errors):
+            raise StorePartlySilent(f"{silent[0].message} No other store has more objects named {name}.")
 
     def write_slot(self, name: str, data: bytes) -> None:
         """See SlotStore."""
@@ -299,8 +302,12 @@ class MirroredStore(BlobStore):
         raise errors[0]
 
     def read_slot(self, name: str, max_bytes: int) -> bytes:
-        """See SlotStore."""
-        return self._first(lambda store: store.read_slot(name, max_bytes))
+        """See SlotStore: that of the first that has it, if any answers."""
+        try:
+            return self._first(lambda store: store.read_slot(name, max_bytes))
+        except StorePartlySilent as error:
+            # Bad luck: who begins to speak while a store is away goes on from its last message, and has none.
+            raise ObjectMissing(error.message) from None
 
     def list_slots(self, prefix: str, limit: int = MAX_LISTED) -> tuple[str, ...]:
         """See SlotStore: what any of them lists."""
@@ -324,6 +331,9 @@ class MirroredStore(BlobStore):
                 return ask(store)
             except UnavailableError as error:
                 errors.append(error)
+        silent = _silent(errors)
+        if silent and any(not isinstance(error, StoreUnreachable | StoreDenied) for error in errors):
+            raise StorePartlySilent(f"{silent[0].message} No other store gives it.")
         raise errors[0]
 
     def _answers(self, ask: Callable[[BlobStore], T]) -> Iterator[T]:
@@ -344,6 +354,11 @@ class MirroredStore(BlobStore):
             for mirror in self._mirrors.values():
                 if mirror.waiting:
                     _LOG.warning("%s lacks %d objects that were put.", mirror.store.location, mirror.waiting)
+
+
+def _silent(errors: Sequence[UnavailableError]) -> list[StoreUnreachable]:
+    """What those said that did not answer; what a store says of one object is an answer."""
+    return [error for error in errors if isinstance(error, StoreUnreachable) and not isinstance(error, StoreFails)]
 
 
 def _until_it_fails(

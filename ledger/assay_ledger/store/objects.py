@@ -27,7 +27,14 @@ from assay.protocol.rounds.ids import marks_digest
 from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
-from assay_ledger.store.errors import NoRoomForData, ObjectMismatch, ObjectMissing, StoreDenied, StoreUnreachable
+from assay_ledger.store.errors import (
+    NoRoomForData,
+    ObjectMismatch,
+    ObjectMissing,
+    StoreDenied,
+    StorePartlySilent,
+    StoreUnreachable,
+)
 from assay_ledger.store.interfaces import ArtifactStore
 from assay_ledger.store.listfile import file_size, pack, runs, unpack, unpack_views
 from assay_ledger.store.local_cache import LocalCache
@@ -160,9 +167,9 @@ class Objects:
             # Bad luck: a disk that is nearly full. All was fetched up to its end, thrown away, and fetched into memory.
             if (lacks := cache.lacks(name, spec.nbytes)) and 2 * spec.nbytes > footprint.limit():
                 raise NoRoomForData(f"The run's data have {spec.nbytes} bytes; their disk lacks {lacks} of them.")
-            right = self._right_parts.setdefault(root, set())
+            known = self._right_parts.setdefault(root, set()), self._cursors
             try:
-                cache.fill(name, lambda out: fetch_parts(self.store, root, spec, out, right), goes_on=True)
+                cache.fill(name, lambda out: fetch_parts(self.store, root, spec, out, *known), goes_on=True)
                 del self._right_parts[root]
                 found = cache.mapped(name, spec.nbytes, fits)
             except _NOT_THERE as error:
@@ -179,7 +186,7 @@ class Objects:
         if part_count(spec) > 1:
             out = BytesIO()
             try:
-                fetch_parts(self.store, root, spec, out)
+                fetch_parts(self.store, root, spec, out, cursors=self._cursors)
             except _NOT_THERE as error:
                 return self._published_whole(root, spec, error)
             return out.getvalue()
@@ -200,7 +207,7 @@ class Objects:
         with suppress(UnavailableError):
             is_parted = part_count(spec) > 1
             # Large data are hashed as a whole only where something has the name of data that are one object.
-            if not is_parted or next(iter(self.store.candidates(name)), None) is not None:
+            if not is_parted or self._is_listed(name):
                 digest = Digest(sha256(data).digest())
                 is_there = self.store.has(digest) if is_parted else self.store.serves(digest, spec.nbytes)
                 if is_there and self.store.is_named(digest, name):
@@ -209,6 +216,12 @@ class Objects:
                 put_back_parts(self.store, root, spec, data)
             else:
                 self.store.put(bytes(data), name)
+
+    def _is_listed(self, name: str) -> bool:
+        """Whether something has a name, in a store that answers."""
+        with suppress(StorePartlySilent):
+            return next(iter(self.store.candidates(name)), None) is not None
+        return False
 
     def put_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes], *, is_vital: bool = True) -> Digest:
         """Publishes a list of tensors as one safetensors file; returns the list root.
@@ -327,7 +340,7 @@ class Objects:
             copy = None if self._own_first else self._copy(name, max_bytes, fits)
             if copy is None:
                 raise
-            if not isinstance(error, StoreUnreachable | StoreDenied):
+            if isinstance(error, StorePartlySilent) or not isinstance(error, StoreUnreachable | StoreDenied):
                 with suppress(UnavailableError):
                     self._put(name, copy, layout)
             return copy

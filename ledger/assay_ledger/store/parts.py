@@ -23,9 +23,9 @@ from assay.protocol.trees import merkle
 from assay.protocol.trees.tensors import LEAF_SIZE, TensorSpec
 from assay.protocol.types import Digest
 from assay_ledger.deadline import waiting_at_most
-from assay_ledger.store.errors import ObjectMismatch, ObjectMissing
+from assay_ledger.store.errors import ObjectMismatch, ObjectMissing, StorePartlySilent, StoreSilent
 from assay_ledger.store.interfaces import ArtifactStore
-from assay_ledger.store.search import SEARCH_BYTES_PER_S, SEARCH_S, get_named
+from assay_ledger.store.search import SEARCH_BYTES_PER_S, SEARCH_S, get_named, in_turn
 
 PART_BYTES: Final = LEAF_SIZE << 16
 """A tensor above this is stored in parts. Another number is another name for the same tensor."""
@@ -93,22 +93,34 @@ def put_back_parts(store: ArtifactStore, root: Digest, spec: TensorSpec, data: B
 
 
 def fetch_parts(
-    store: ArtifactStore, root: Digest, spec: TensorSpec, out: BinaryIO, right: set[int] | None = None
+    store: ArtifactStore,
+    root: Digest,
+    spec: TensorSpec,
+    out: BinaryIO,
+    right: set[int] | None = None,
+    cursors: dict[str, Digest] | None = None,
 ) -> None:
     """Writes the tensor with this root to a file that can be read too; parts that stand there already are not fetched.
 
     Each part is written once it is found right, so that what broke off goes on with the same file. right: parts that a
-    former call found right in it, which are not hashed again; whoever uses the file hashes all of it once. Raises
-    UnavailableError (ObjectMissing where nothing has the name, and what the store raises), OSError of the file.
+    former call found right in it, which are not hashed again; whoever uses the file hashes all of it once. cursors: see
+    `get_named`. Raises UnavailableError (ObjectMissing where nothing has the name, and what the store raises), OSError
+    of the file.
     """
     name, limit = f"parts/{root.hex()}", _ENTRY * part_count(spec)
     last: UnavailableError = ObjectMissing(f"{name} is missing.")
-    right = set() if right is None else right
+    right, cursors = set() if right is None else right, {} if cursors is None else cursors
     with waiting_at_most(SEARCH_S + spec.nbytes / SEARCH_BYTES_PER_S):
-        for digest in store.candidates(name):
+        for digest in in_turn(store, name, cursors.pop(name, None)):
             try:
                 _fill(store, _index(root, spec, store.get(digest, limit)), root, spec, out, right)
                 return
+            except StoreSilent as error:
+                # Attack: any number of indices, each of which costs a call's seconds while the store is silent.
+                if not isinstance(error, StorePartlySilent):
+                    cursors[name] = digest
+                    raise
+                last = error
             except UnavailableError as error:
                 # Attack: an index whose roots are right and whose digests lead nowhere; another one may be honest.
                 last = error

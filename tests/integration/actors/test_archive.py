@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,6 +30,7 @@ from assay_ledger.store.folder import Folder
 from assay_ledger.store.interfaces import StorePace
 from assay_ledger.store.listfile import file_size
 from assay_ledger.store.local_cache import LocalCache
+from assay_ledger.store.mirrored import MirroredStore
 from assay_ledger.store.objects import Objects, root_of_list
 from assay_ledger.store.packing import unpacked
 from assay_solver.cheats import FalseStep, FalseUpdate
@@ -154,10 +156,15 @@ def test_a_base_that_the_store_has_is_put_there_by_no_auditor_again(run: RoundSt
     assert store.traffic.bytes_read - before <= file_size(archive.specs(TrainingList.PARAMETERS))
 
 
-def behind_faults(run: RoundStageRun, copies: Path) -> tuple[Archive, FaultyBackend]:
-    """Somebody whose store can fail, with copies of what it read."""
+def behind_faults(
+    run: RoundStageRun, copies: Path, beside: BlobStore | None = None, at: int = 0
+) -> tuple[Archive, FaultyBackend]:
+    """Somebody whose store can fail, with copies of what it read. beside: of two stores the one that cannot."""
     backend = FaultyBackend(Folder(run.folder / "store"), Random(1))
-    objects = Objects(BlobStore(backend, "the store", StorePace(call_s=0.1)), LocalCache(copies))
+    store = BlobStore(backend, "the store", StorePace(call_s=0.1))
+    if beside is not None:
+        store = MirroredStore([store, beside] if at == 0 else [beside, store])
+    objects = Objects(store, LocalCache(copies))
     return Archive(run.run.charter, run.run.facts, objects, Publications(run.chain, objects)), backend
 
 
@@ -174,6 +181,26 @@ def test_an_update_is_given_up_where_a_store_has_it_not_and_not_where_it_is_sile
         with pytest.raises(UnavailableError):
             asked.fetch(view, *place)
     assert asked.lost(view) == ({place} if mode == "empty" else set()) and not asked.held(view)
+
+
+@pytest.mark.parametrize("silent", [0, 1], ids=["first", "second"])
+def test_where_one_of_two_stores_is_silent_no_update_is_given_up_and_bases_are_merged_again(
+    run: RoundStageRun, tmp_path: Path, silent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad luck: a store is away for good, and the other one lacks a base, as it lacks one whose publisher was away."""
+    monkeypatch.setattr(atexit, "register", lambda _: None)
+    lose_bases(run)
+    archive, backend = behind_faults(run, tmp_path / "copies", beside=open_store(tmp_path / "empty"), at=silent)
+    asked, view, place = UpdatesAsked(archive, archive.objects), run.view, (Round(1), Seat(4))
+    assert archive.update_specs
+    backend.mode = "dark"
+    for _ in range(2 * TRIES):
+        with pytest.raises(StoreUnreachable):
+            asked.fetch(view, *place)
+    assert not asked.lost(view)
+    archive, backend = behind_faults(run, tmp_path / "anew", beside=open_store(run.folder / "store"), at=silent)
+    backend.mode = "dark"
+    assert archive.base_roots(archive.base(view, 2, COMPUTE)) == view.lists(2)
 
 
 @pytest.mark.parametrize("mode", ["dark", "hangs"])

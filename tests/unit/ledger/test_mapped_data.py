@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,8 +31,9 @@ from assay.training.long_runs import LongRun, MemoryProgress
 from assay.training.rounds import TorchCompute
 from assay_ledger.store import local_cache, parts
 from assay_ledger.store import objects as objects_module
-from assay_ledger.store.blobs import BlobStore, open_store
+from assay_ledger.store.blobs import BlobStore, StoreSilent, open_store
 from assay_ledger.store.errors import NoRoomForData
+from assay_ledger.store.folder import Folder
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.objects import Objects
 from assay_ledger.store.progress import ProgressFolder
@@ -172,6 +175,45 @@ def test_data_published_whole_are_hidden_by_no_index_of_others(tmp_path: Path, s
         store.put(parts.PartIndex((digest,) * 3, roots).encode(), f"parts/{ROOT.hex()}")
         for reader in (Objects(store), actor(tmp_path, store)):
             assert reader.mapped(ROOT, SPEC) == DATA
+
+
+class SilentStore(BlobStore):
+    """It lists, and gives of some objects nothing in time."""
+
+    silent: frozenset[Digest] = frozenset()
+    asked = 0
+
+    def get(self, digest: Digest, max_bytes: int) -> bytes:
+        self.asked += 1
+        if digest in self.silent:
+            raise StoreSilent("no answer")
+        return super().get(digest, max_bytes)
+
+
+def test_a_silent_store_is_not_asked_by_one_index_after_the_other(tmp_path: Path) -> None:
+    """Attack: a hundred indices with the right roots, each of which costs a call's seconds of a store that hangs."""
+    store = SilentStore(Folder(tmp_path / "store"), "silent")
+    Objects(store).put_data(SPEC, DATA)
+    name = f"parts/{ROOT.hex()}"
+    ((_, first),) = store.list(name)
+    honest = parts.PartIndex.decode(store.get(first, 1 << 20))
+    for k in range(5):
+        others = replace(honest, digests=(Digest(bytes([k]) * 32), *honest.digests[1:]))
+        store.put(others.encode(), name)
+    reader, indices = actor(tmp_path, store), set(store.candidates(name))
+    store.silent, store.asked = frozenset(indices | set(honest.digests)), 0
+    for tries in range(1, 4):
+        with pytest.raises(StoreSilent):
+            reader.mapped(ROOT, SPEC)
+        assert store.asked == tries, "once each time"
+    # One that is never given hides nothing, wherever it stands.
+    for silent in sorted(indices - {first}):
+        store.silent = frozenset([silent])
+        anew, found = actor(tmp_path / silent.hex(), store), list[bytes]()
+        for _ in range(2):
+            with suppress(StoreSilent):
+                found.append(bytes(anew.mapped(ROOT, SPEC)))
+        assert found and found[0] == DATA
 
 
 @pytest.mark.parametrize("damage", [b"\x00\x01", b""])
