@@ -16,6 +16,7 @@ import atexit
 import builtins
 import heapq
 import logging
+import math
 import re
 import threading
 import time
@@ -46,7 +47,7 @@ CALL_S: Final = 2.0
 
 RETRY_S: Final = 2.0
 MOST_RETRY_S: Final = 600.0
-"""For an object that is read again before each try."""
+"""For an object that is read again before each try; the second no more once its source has other bytes."""
 
 _BARE: Final = re.compile(r"[^./~:][^/:]*")
 """A word that is neither an address nor plainly a path."""
@@ -108,7 +109,9 @@ class _Copying:
             store.put_as(self._digest, stored, self._name)
         except UnavailableError as error:
             self._error, self._until = error, time.monotonic() + self._wait
-            self._wait = min(2 * self._wait, MOST_RETRY_S)
+            # Attack: other bytes in its place, all of which are read every ten minutes for as long as the process
+            # lives. Whoever puts the right ones there again has them mirrored anew.
+            self._wait = min(2 * self._wait, math.inf if isinstance(error, ObjectMismatch) else MOST_RETRY_S)
             raise
 
 

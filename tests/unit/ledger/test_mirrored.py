@@ -6,6 +6,7 @@ import atexit
 import logging
 import time
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from assay_ledger.store.folder import Folder
 from assay_ledger.store.mirrored import MirroredStore, open_stores
 from assay_ledger.store.search import get_named
 from tests.harness.buckets import HOSTILITIES, ServedBucket, eventually, running_bucket, soon
+from tests.harness.clocks import MovedClock
 
 PACE = StorePace(call_s=0.5)
 
@@ -209,6 +211,29 @@ def test_what_the_store_that_took_it_has_no_more_is_no_mirrors_object(tmp_path: 
     first.put(bytes(2000))
     mirrored._Copying(first, digest, bytes(2000), None)(second)
     assert second.get(digest, 2000) == bytes(2000)
+
+
+def test_other_bytes_in_the_place_of_a_large_object_are_read_ever_more_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attack: one write over an object, and each mirror reads gigabytes every ten minutes for ever."""
+    clock = MovedClock()
+    monkeypatch.setattr("assay_ledger.store.mirrored.time.monotonic", clock)
+    first, second = open_store(tmp_path / "first"), RefusingStore(tmp_path / "second")
+    reads = []
+    for others, wanted in ((b"other bytes", ObjectMismatch), (bytes(2000), StoreDenied)):
+        second.refuses, before = {bytes(2000)}, first.traffic.calls.get("read", 0)
+        copying = mirrored._Copying(first, first.put(bytes(2000)), bytes(2000), None)
+        first.put_as(Digest(sha256(bytes(2000)).digest()), others)
+        for _ in range(10 * 24 * 6):
+            with pytest.raises(wanted):
+                copying(second)
+            clock.now += 600.0
+        reads.append(first.traffic.calls["read"] - before)
+    assert reads[0] < 20 and reads[1] > 1000, "what a mirror refuses it may take in ten minutes"
+    second.refuses = set()
+    copying(second)
+    assert second.get(Digest(sha256(bytes(2000)).digest()), 2000) == bytes(2000)
 
 
 def test_whether_an_object_is_served_is_said_of_the_store_that_has_the_right_bytes(tmp_path: Path) -> None:
