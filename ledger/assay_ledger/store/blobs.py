@@ -21,7 +21,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -178,8 +178,19 @@ class BlobStore:
     def _lists(self, path: str) -> bool:
         try:
             return self._version(path) is not None
-        except _OF_ONE_OBJECT:
+        except _OF_ONE_OBJECT as error:
+            self._check_others(error)
             return False
+
+    def _check_others(self, error: UnavailableError) -> None:
+        """Raises StoreFails where the store fails as it failed of one object also of one that nobody can have written.
+
+        Bad luck: a disk or a bucket that fails of everything is no store that lost it all: whoever holds something puts
+        it there again at each look, gigabytes each time.
+        """
+        if isinstance(error, StoreFails):
+            with suppress(StoreDenied):  # S3 says that of what is missing, to some
+                self._version(object_path(Digest(os.urandom(32))))
 
     def serves(self, digest: Digest, max_bytes: int) -> bool:
         try:
@@ -188,7 +199,8 @@ class BlobStore:
                 return version is not None
             # Attack: other bytes in the place of the right ones: whoever may write and not delete can do that.
             self.get(digest, max_bytes)
-        except _OF_ONE_OBJECT:
+        except _OF_ONE_OBJECT as error:
+            self._check_others(error)
             return False
         except StoreUnreachable:
             raise

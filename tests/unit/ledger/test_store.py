@@ -177,6 +177,25 @@ def test_an_object_that_others_closed_is_not_served_and_a_put_opens_it(bucket: S
             look()
 
 
+def test_a_store_that_fails_of_everything_has_not_lost_what_it_held(bucket: ServedBucket) -> None:
+    """Bad luck: a disk or a server that answers each look with an error, and at each all that somebody holds is put
+    there again."""
+    store = open_store("s3://bucket/")
+    digest = store.put(b"right bytes", "lists/root")
+    looks = (
+        lambda: store.serves(digest, 11),
+        lambda: store.has(digest),
+        lambda: store.is_named(digest, "lists/root"),
+    )
+    bucket.status = 400
+    for look in looks:
+        with pytest.raises(StoreUnreachable, match="fails"):
+            look()
+    # To who may not list a server says of what is missing what it says of what is closed.
+    bucket.status = 403
+    assert not any(look() for look in looks)
+
+
 def test_names_list_what_was_put_under_them_and_only_that(store: ArtifactStore) -> None:
     a, b = store.put(b"a", "runs/7/a"), store.put(b"b", "runs/7/b")
     second = store.put(b"another a", "runs/7/a")
