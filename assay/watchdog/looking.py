@@ -6,7 +6,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from assay.protocol.errors import AssayError, UnavailableError
@@ -40,6 +40,10 @@ OLD_S: Final = 900.0
 """So old may the newest block of a public chain be: a node that catches up moves its head, and shows games as they were
 hours ago."""
 
+CALM_LOOKS: Final = 12
+"""After so many looks in a row that the chain answered it does so again. Fewer, and a node that answers every other
+look wakes somebody each time."""
+
 GAS_PER_MOVE: Final = 1_000_000
 """No move of a game may need more."""
 
@@ -70,6 +74,10 @@ class ChainWatch(ABC):
         self._clock, self._wall = clock, wall
         self._code: RunCode | None = None
         self._head: tuple[int, float] | None = None
+        self._failed: dict[tuple[AlarmKind, str], Alarm] = {}
+        """What was wrong with looks until a moment ago."""
+        self._answered = 0
+        """How many looks in a row were."""
 
     @property
     @abstractmethod
@@ -88,24 +96,30 @@ class ChainWatch(ABC):
         """One look; returns the alarms in force, which `alarms` keeps.
 
         While the chain does not answer, or answers what nobody foresaw, what was known before stays in force: nothing
-        new is known of anybody. Who watches goes on: a watch that has ended reads as if all were well.
+        new is known of anybody. Who watches goes on: a watch that has ended reads as if all were well. That it did not
+        answer stays in force until it has for CALM_LOOKS.
         """
         try:
             self.sync()
             found = list(self.found())
         except UnavailableError as error:
-            alarm = Alarm(
-                AlarmKind.CHAIN_UNREACHABLE, "chain", f"{error.explain()} Nothing is known of anybody meanwhile."
-            )
-            self.alarms = self.alarms | {alarm.key: alarm}
+            text = f"{error.explain()} Nothing is known of anybody meanwhile."
+            self._fails(Alarm(AlarmKind.CHAIN_UNREACHABLE, "chain", text))
         except Exception as error:
             _LOG.exception("a look at the run failed")
             text = f"nothing new is known of anybody: {in_words(error)}"
-            alarm = Alarm(AlarmKind.CANNOT_CHECK, "run", text)
-            self.alarms = self.alarms | {alarm.key: alarm}
+            self._fails(Alarm(AlarmKind.CANNOT_CHECK, "run", text))
         else:
-            self.alarms, self.is_read = {alarm.key: alarm for alarm in found}, True
+            self._answered += 1
+            if self._answered >= CALM_LOOKS:
+                self._failed = {}
+            self.alarms, self.is_read = self._failed | {alarm.key: alarm for alarm in found}, True
         return self.alarms
+
+    def _fails(self, alarm: Alarm) -> None:
+        self._answered = 0
+        self.alarms = self.alarms | {alarm.key: alarm}
+        self._failed[alarm.key] = replace(alarm, text=f"it answers again, not yet {CALM_LOOKS} looks in a row")
 
     # --- the chain
 
