@@ -13,6 +13,7 @@ from assay.cli.options import RUN, SHOWN, STORED_RUN, DeviceOption, JsonOption, 
 from assay.cli.progress import progress
 from assay.cli.seeing import read_run
 from assay.cli.watch import say_strangers, usual_age
+from assay.protocol.errors import UnavailableError
 from assay.settings import Settings
 from assay.watchdog.alarms import Alarm, Standing, changes, exit_code_of
 
@@ -86,10 +87,21 @@ def follow(
     """Follow a dispute move by move until its verdict."""
     from assay.explorer.descent import descent_document
 
-    reader, seen = read_run(open_round_run(settings)), -1
+    reader, seen, is_silent = read_run(open_round_run(settings)), -1, False
     while True:
-        with reader.reading():
-            document = descent_document(reader, _record(reader, game))
+        try:
+            with reader.reading():
+                document = descent_document(reader, _record(reader, game))
+        except UnavailableError as error:
+            # Bad luck: a node that is started anew in the days that a game may last.
+            if seen < 0:
+                raise
+            if not is_silent:
+                talk.print(f"The node does not answer, and is asked again: {error.message}", markup=False)
+            is_silent = True
+            time.sleep(every)
+            continue
+        is_silent = False
         if seen < 0 and not as_json:
             _print_head(document, reader.run.currency)
         steps = document["steps"]
