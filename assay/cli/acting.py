@@ -146,7 +146,8 @@ def bring(run: Run, keys: ActorKeys, folder: Path, amount: str | None, *, seats:
         f"in the vault: {money.show(has.free)} tokens free, {money.show(has.locked)} locked; {_what(seats, tickets)} "
         f"{verb} {money.show(needed)}, a challenge {money.show(game)} while it lasts"
     )
-    if has.total < needed:
+    # What an old seat still locks is not free for the next one: a solver says itself what that lacks.
+    if has.total < needed and not (seats and has.locked):
         short = money.show(needed - has.total)
         talk.print(
             f"{short} tokens are missing: it waits until they are there "

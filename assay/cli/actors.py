@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -262,6 +263,7 @@ def _act(
     from assay.cli.sponsors import check_sponsor
     from assay.cli.standby import stand_by
     from assay_ledger.agents.heartbeat import HeartbeatWriter
+    from assay_ledger.agents.journal import Journal
     from assay_ledger.chain.announced import announced
     from assay_ledger.chain.client import RETRY_FOR_S
     from assay_ledger.deployment.places import beacon_name
@@ -287,7 +289,8 @@ def _act(
     with HeartbeatWriter(store, keys.speaker, run.address, role, time.monotonic).beating():
         kind = load()
         lost_gpu = place is None and acting.use_cpu_where_gpu_is_gone(run, keys)
-        bring(run, keys, folder)
+        with closing(Journal(folder)):  # one process at a time works there: the second pays nothing in
+            bring(run, keys, folder)
         from assay.engine.runtime.executor import how_programs_run
         from assay.engine.runtime.memory_bound import bounded_here
 

@@ -11,6 +11,7 @@ from assay.cli import acting
 from assay.engine.runtime import devices, executor
 from assay.protocol.errors import ConfigError, FundsError
 from assay.protocol.types import Digest, Wei
+from assay.sponsor.launching import stake_of
 from assay.sponsor.vault_stakes import VaultStake, stake_in_vault, with_unlisted
 from assay_ledger.chain.client import Chain
 from assay_ledger.keys.keystore import ActorKeys
@@ -50,6 +51,19 @@ def test_who_lost_a_part_of_its_stake_starts_again_by_the_same_command(
         assert "deposits nothing and goes on" in line and "0.000000000000000001 are missing" in line
     with pytest.raises(FundsError):  # nothing is at stake yet: it does not begin
         acting.bring(made.run, ActorKeys("new", made.stage.sponsor), tmp_path / "new", f"{1 << 120}wei", seats=1)
+
+
+def test_who_has_an_old_seat_locked_is_told_no_figure_that_its_next_seat_does_not_lack(
+    made: WholeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Evicted, with its old lock held: 20 tokens were said to be missing, and then 1,000."""
+    needed, keys = stake_of(made.run.charter, seats=1), made.players["ada"].agent.keys
+    for locked, is_said in ((needed // 2, False), (0, True)):
+        has = VaultStake(Wei(needed // 4), Wei(locked))
+        monkeypatch.setattr(acting, "stake_in_vault", lambda *_, has=has: has)
+        acting.bring(made.run, keys, tmp_path / "ada", None, seats=1)
+        told = capsys.readouterr().err
+        assert "a seat locks" in told and ("are missing" in told) is is_said
 
 
 def test_who_has_something_locked_answers_by_the_cpu_where_its_gpu_is_gone(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +30,8 @@ from assay.protocol.trees.state import TrainingList
 from assay.protocol.types import Address, Digest, Wei
 from assay.settings import Settings
 from assay.sponsor.launching import deposit
+from assay_ledger.agents.journal import Journal
+from assay_ledger.chain.client import address_of
 from assay_ledger.chain.fees import Market
 from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.store.blobs import open_store
@@ -259,6 +262,18 @@ def test_no_actor_starts_for_a_sponsor_that_is_not_known(
     assert desk.refused(role, "start", *at).code == "UnknownSponsor"
     stake = ("ledger", "stake", "1", "--yes", *desk.run_words, *desk.key_words)
     assert desk.refused(*stake).code == "UnknownSponsor"
+
+
+def test_who_types_a_start_twice_pays_nothing_in_by_the_second(
+    posted: tuple[Desk, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad luck: --deposit was raised, the first process lives, and what the second one paid in waits for its exit."""
+    desk, run = posted
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    at = (*desk.run_words, *desk.store_words, *desk.key_words, "--data-dir", str(tmp_path))
+    with closing(Journal(tmp_path)):
+        assert desk.refused("verifier", "start", "--deposit", "1", *at).code == "JournalInUse"
+    assert run.chain.ask(run.vault.free(address_of(desk.stage.sponsor))) == 0
 
 
 def test_nobody_stakes_in_a_run_that_nobody_opened_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
