@@ -111,6 +111,7 @@ def make_app(terms: GatewayTerms, batch: TextBatch) -> ASGIApp:
     app.exception_handler(RequestValidationError)(on_bad_request)
     app.exception_handler(AssayError)(_on_error)
     app.exception_handler(HTTPException)(on_http_error)
+    app.exception_handler(Exception)(on_defect)
     described = app.openapi
     app.openapi = lambda: _bounded(described(), terms)  # type: ignore[method-assign]
     return Limited(app, terms.limits, terms.seconds + _BESIDE_S)
@@ -383,3 +384,9 @@ async def on_http_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     code = {404: "NoSuchPath", 405: "NoSuchMethod"}.get(error.status_code, "BadRequest")
     return JSONResponse(error_document(str(error.detail), code), error.status_code, error.headers)
+
+
+async def on_defect(_request: Request, _error: Exception) -> JSONResponse:
+    """What nobody foresaw, in OpenAI's form: clients read every refusal as JSON. The log has its traceback."""
+    document = error_document("The server failed; its log says how. Ask again later.", "ServerFailed", "server_error")
+    return JSONResponse(document, 500)

@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from assay.inference.gateway.app import on_bad_request, on_http_error
+from assay.inference.gateway.app import on_bad_request, on_defect, on_http_error
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.limits import AskerLimits, Limited, error_document, until_left
 from assay.inference.relay.names import NamedHere
@@ -51,6 +51,7 @@ def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = (
     app.exception_handler(RequestValidationError)(on_bad_request)
     app.exception_handler(AssayError)(_on_error)
     app.exception_handler(HTTPException)(on_http_error)
+    app.exception_handler(Exception)(on_defect)
     return NamedHere(Limited(app, AskerLimits(rate=10_000, burst=10_000, open=256), seconds), hosts)
 
 
