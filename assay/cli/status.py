@@ -162,12 +162,13 @@ def _lock(lock: Document, now: int, money: Currency) -> tuple[str, ...]:
 
 def _seat(seat: Document, phase: str) -> tuple[str, ...]:
     from assay.protocol.rounds.escrow import RunPhase
+    from assay.status.locks import count
 
     until = "" if seat["until"] is None else f" to {seat['until'] - 1}"
     since = "" if seat["since"] is None else f" (began at chain time {seat['since']})"
     is_lost = seat["unsettled"] and phase == RunPhase.WOUND_DOWN.words
     kind = "never settled, and unpaid for good" if is_lost else "not settled"
-    owes = f"{seat['commitments']} commitments, {seat['unsettled']} {kind}"
+    owes = f"{count(seat['commitments'], 'commitment')}, {seat['unsettled']} {kind}"
     for name, word in (("open_games", "games"), ("open_accusations", "accusations")):
         owes += f", {seat[name]} open {word}" if seat[name] else ""
     kept = f"seat {seat['seat']}, tenure {seat['tenure']}", seat["status"]

@@ -175,6 +175,7 @@ def money_document(reader: RunReader) -> Document:
     whose |= {ticket_lock(number): ("ticket", int(number)) for number in ticket_numbers(reader)}
     return {
         "phase": money.phase.words,
+        "refundable": money.is_ended and money.balance > 0,
         "launched_at": money.launched_at or None,
         "escrow": wei(money.balance),
         "reserved": {str(round_): wei(held.total) for round_, held in sorted(money.reserves.items())},

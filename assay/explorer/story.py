@@ -83,5 +83,8 @@ def quiet(reader: RunReader) -> str:
     if not works:
         return "Nothing has been trained yet, so nobody can have cheated."
     disputed = sum(not game.is_over for game in reader.shelves.games)
-    text = f"Nobody was found cheating: auditors replayed {findings} times what {works} commitments say"
-    return f"{text}; {disputed} disputes go on." if disputed else f"{text}."
+    often = "once" if findings == 1 else f"{findings} times"
+    what = "1 commitment says" if works == 1 else f"{works} commitments say"
+    text = f"Nobody was found cheating: auditors replayed {often} what {what}"
+    going = "1 dispute goes on" if disputed == 1 else f"{disputed} disputes go on"
+    return f"{text}; {going}." if disputed else f"{text}."

@@ -149,7 +149,9 @@ def phase(reader: RunReader, round_: Round, is_closed: bool) -> str:
     if status is GenerationStatus.CUT:
         return "cut"
     if status is GenerationStatus.FINAL:
-        return "settled" if not any(place[0] == round_ for place in reader.state.unsettled) else "final"
+        if not any(place[0] == round_ for place in reader.state.unsettled):
+            return "settled"
+        return "final, never settled" if reader.state.money.is_stopped else "final"
     if status is GenerationStatus.MERGED:
         return "merged, not yet final" if may_be_final(view, round_ + 1) else "merged, never final"
     if reader.state.money.is_stopped:

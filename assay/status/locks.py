@@ -162,11 +162,11 @@ def seat_end(view: RunView, number: int, tenure: Tenure) -> LockEnd:
             waits_for += f" and, as it was held and never worked in, as long as a game can last ({longest})"
         return LockEnd(ends_at=at, waits_for=waits_for if at > view.now else None)
     waits = [] if is_left else ["the seat to be left (`assay solver leave`, or its actor once the run is over)"]
-    waits += [f"game {game}" for game in _games_of(view, number)] or [_count(tenure.games, "game")][: tenure.games]
+    waits += [f"game {game}" for game in _games_of(view, number)] or [count(tenure.games, "game")][: tenure.games]
     not_before = None
     if not is_stopped:
-        waits += [_count(tenure.accusations, "accusation")][: tenure.accusations]
-        waits += [f"{_count(tenure.unsettled, 'commitment or root', 'commitments or roots')} to be settled"][
+        waits += [count(tenure.accusations, "accusation")][: tenure.accusations]
+        waits += [f"{count(tenure.unsettled, 'commitment or root', 'commitments or roots')} to be settled"][
             : tenure.unsettled
         ]
         not_before = _later(view, _settled_at(view, number))
@@ -197,7 +197,7 @@ def _settled_at(view: RunView, tenure: int) -> int:
 
 def ticket_end(view: RunView, records: ViewRecords, held: HeldTicket) -> LockEnd:
     """Of a ticket's stake (`reclaim` in Tickets.sol); one that fines left short comes back as it is."""
-    obliged = f"{_count(held.obligations, 'game, claim or fine', 'games, claims or fines')} to be over"
+    obliged = f"{count(held.obligations, 'game, claim or fine', 'games, claims or fines')} to be over"
     free = LockEnd(ends_at=view.now, waits_for=UNPAID if held.is_owed else None)
     if view.state.money.is_stopped:
         return LockEnd(waits_for=obliged) if held.obligations else free
@@ -209,7 +209,7 @@ def ticket_end(view: RunView, records: ViewRecords, held: HeldTicket) -> LockEnd
     elif records.epochs[-1].start < held.until:
         text = "the first epoch in which it counts no more; until then it answers its calls"
     elif owed := owed_calls(held, records, len(records.epochs)):
-        text = f"the {_count(len(owed), 'secret')} that it owes"
+        text = f"the {count(len(owed), 'secret')} that it owes"
     elif held.obligations:
         text = obliged
     elif not records.over_since(held.last_epoch + 1):
@@ -244,7 +244,7 @@ def root_end(view: RunView, record: OpeningRecord) -> LockEnd:
     """Of the lock that its owner put behind a root (`close` in Generations.sol)."""
     opening, generation = view.books.generations.openings[record.node, record.party], record.generation
     if opening.games:
-        return LockEnd(waits_for=_count(opening.games, "game"))
+        return LockEnd(waits_for=count(opening.games, "game"))
     if view.state.money.is_stopped:
         return LockEnd(ends_at=view.now)
     if view.status(generation) not in (GenerationStatus.FINAL, GenerationStatus.CUT):
@@ -261,5 +261,6 @@ def _games_of(view: RunView, tenure: int) -> list[int]:
     return sorted(game.game_id for game in mine if (game.ref.round, game.ref.seat) in works)
 
 
-def _count(number: int, one: str, many: str | None = None) -> str:
+def count(number: int, one: str, many: str | None = None) -> str:
+    """A number of things in words: `1 game`, `2 games`."""
     return f"{number} {one if number == 1 else many or one + 's'}"

@@ -194,6 +194,8 @@ def test_what_a_run_that_is_wound_down_has_not_settled_is_said_to_be_unpaid_for_
     assert {(each["yes"], each["code"]) for each in said} == {(False, "NeverSettled")}
     assert all("unpaid for good" in each["text"] for each in said)
     newest = len(reader.view.epochs) - 1
+    assert int(TestClient(make_app(reader)).get("/api/v1/money").json()["escrow"]) > 0
+    assert "assay run refund" in TestClient(make_app(reader)).get("/money").text
     assert TestClient(make_app(reader)).get(f"/api/v1/epochs/{newest}").json()["phase"] == "ended with the run"
 
 
@@ -240,6 +242,7 @@ def test_the_page_of_money_says_how_many_rounds_the_escrow_is_enough_for(made: W
     fund(made, 2 * costs + 1)
     found, page = shown()
     assert found["enough_for"] == 2 and "enough for 2 of the 3" in page and "assay run fund" in page
+    assert "assay run refund" not in page, "it goes on"
     fund(made, 7 * costs)
     found, page = shown()
     assert found["enough_for"] == 9 and "enough for 3 of the 3" in page and "assay run fund" not in page

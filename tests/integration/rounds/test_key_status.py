@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -12,6 +14,8 @@ from assay.cli.status import _seat
 from assay.cli.this_machine import income_of
 from assay.explorer.documents import Document
 from assay.explorer.money import Account
+from assay.explorer.reader import RunReader
+from assay.explorer.work_documents import phase
 from assay.protocol.game.state import REVEAL_WINDOW
 from assay.protocol.game.table import Side, Stage
 from assay.protocol.rounds.ticket_types import TicketId
@@ -142,9 +146,30 @@ def test_after_a_stop_only_games_hold_the_locks_of_a_seat(world: ToldMoneyWorld)
     assert task.at == world.now, "its actor takes it back"
     assert status(world, who)["deadlines"] == [] and status(world, who)["income"] is None
     (seat,) = status(world, who)["seats"]
-    assert _seat(seat, status(world, who)["phase"])[-1] == "1 commitments, 1 never settled, and unpaid for good"
+    assert _seat(seat, status(world, who)["phase"])[-1] == "1 commitment, 1 never settled, and unpaid for good"
     assert int(status(world, who)["earned"]["unpaid"]["pay_at_most"]) == 0
     assert world.release(who) == ""
+
+
+def test_of_a_run_that_was_stopped_no_round_is_said_to_go_on(world: ToldMoneyWorld) -> None:
+    people = world.start(tickets=8)
+    world.play_round(people)
+    world.tick(1)
+    world.commit_all(people)
+    view = world.view(people[0])
+    reader, money = cast(RunReader, SimpleNamespace(view=view, state=view.state)), view.state.money
+    merged, latest = Round(0), Round(1)
+    assert view.round == latest
+    ends = max(opening.at for opening in view.openings(1)) + view.rules.challenge
+    goes_on = ("merged, not yet final", "training")
+    for stopped, said in (
+        (0, goes_on),
+        (ends, ("merged, never final", "ended with the run")),
+        (ends + 1, ("merged, not yet final", "ended with the run")),
+    ):
+        money.stopped_at = stopped
+        assert tuple(phase(reader, round_, is_closed=False) for round_ in (merged, latest)) == said
+    money.stopped_at = 0
 
 
 def test_who_paid_for_a_run_that_has_ended_is_told_how_to_have_the_rest_back(world: ToldMoneyWorld) -> None:
