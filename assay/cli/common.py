@@ -323,8 +323,12 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         for name, width, text in zip(columns, widths, is_text, strict=True)
     ]
     least = [max(width, *map(len, name.split("\n"))) for name, width in zip(stacked, widths, strict=True)]
+    names = [k for k in range(len(columns)) if any(_is_name(str(row[k])) for row in rows)]
     if not any(is_text) and sum(least) + 3 * len(columns) + 1 <= console.width:
         columns, widths = stacked, least
+    elif not any(is_text) and names:
+        # A long name takes several lines before an address, a figure or a heading does.
+        is_text[max(names, key=widths.__getitem__)] = True
     is_whole = [
         max(map(len, column.split("\n"))) <= width and not text
         for column, width, text in zip(columns, widths, is_text, strict=True)
@@ -337,6 +341,11 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         # Cells are strangers' words: never markup.
         table.add_row(*(Text(str(cell)) for cell in row))
     console.print(table)
+
+
+def _is_name(cell: str) -> bool:
+    """Whether it is neither a figure nor an address."""
+    return not cell.startswith("0x") and any(letter.isalpha() for letter in cell)
 
 
 def print_fields(fields: Mapping[str, object]) -> None:

@@ -69,6 +69,18 @@ def test_where_there_is_no_room_for_them_figures_are_broken_and_not_cut(
     assert [text.count(digit) for digit in "123"] == [20, 20, 20]
 
 
+@pytest.mark.parametrize("model", ["tiny", "examples.own_run:factory", "a" * 20, "b" * 60])
+def test_a_long_name_takes_lines_before_an_address_or_a_heading_does(
+    model: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`assay run list` broke addresses, or its headings letter by letter, where a model has a long name."""
+    monkeypatch.setenv("COLUMNS", "80")
+    print_table("", ("run", "model", "rounds", "block"), [("0x" + "ab" * 20, model, 3, 12)])
+    text = capsys.readouterr().out
+    assert "0x" + "ab" * 20 in text and all(f" {name} " in text for name in ("rounds", "block", "12"))
+    assert sum(map(text.count, set(model))) >= len(model), "nothing is cut"
+
+
 def test_json_has_null_for_what_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     """Bad luck: a training diverged, and no reader of JSON took the document for one."""
     print_json({"loss": math.nan, "rows": [1.5, -math.inf, "NaN", b"\x01"]})
