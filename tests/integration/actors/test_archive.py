@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -26,18 +25,15 @@ from assay_ledger.rounds.archive import Archive
 from assay_ledger.rounds.view import RunView
 from assay_ledger.store.blobs import BlobStore, open_store
 from assay_ledger.store.errors import StoreUnreachable
-from assay_ledger.store.folder import Folder
-from assay_ledger.store.interfaces import StorePace
 from assay_ledger.store.listfile import file_size
 from assay_ledger.store.local_cache import LocalCache
-from assay_ledger.store.mirrored import MirroredStore
 from assay_ledger.store.objects import Objects, root_of_list
 from assay_ledger.store.packing import unpacked
 from assay_solver.cheats import FalseStep, FalseUpdate
 from assay_verifier.audit_jobs import AuditJobs
+from tests.harness.actors.faulty_archive import behind_faults
 from tests.harness.actors.stage import CheatAlone, RoundStageRun, new_round_run
 from tests.harness.actors.world import COMPUTE, SharedChain, small_work
-from tests.harness.soak.faults import FaultyBackend
 
 
 @pytest.fixture(scope="module")
@@ -156,18 +152,6 @@ def test_a_base_that_the_store_has_is_put_there_by_no_auditor_again(run: RoundSt
     assert store.traffic.bytes_read - before <= file_size(archive.specs(TrainingList.PARAMETERS))
 
 
-def behind_faults(
-    run: RoundStageRun, copies: Path, beside: BlobStore | None = None, at: int = 0
-) -> tuple[Archive, FaultyBackend]:
-    """Somebody whose store can fail, with copies of what it read. beside: of two stores the one that cannot."""
-    backend = FaultyBackend(Folder(run.folder / "store"), Random(1))
-    store = BlobStore(backend, "the store", StorePace(call_s=0.1))
-    if beside is not None:
-        store = MirroredStore([store, beside] if at == 0 else [beside, store])
-    objects = Objects(store, LocalCache(copies))
-    return Archive(run.run.charter, run.run.facts, objects, Publications(run.chain, objects)), backend
-
-
 @pytest.mark.parametrize("mode", ["dark", "hangs", "empty"])
 def test_an_update_is_given_up_where_a_store_has_it_not_and_not_where_it_is_silent(
     run: RoundStageRun, tmp_path: Path, mode: str
@@ -184,7 +168,7 @@ def test_an_update_is_given_up_where_a_store_has_it_not_and_not_where_it_is_sile
 
 
 @pytest.mark.parametrize("silent", [0, 1], ids=["first", "second"])
-def test_where_one_of_two_stores_is_silent_no_update_is_given_up_and_bases_are_merged_again(
+def test_no_update_is_given_up_and_no_base_waits_where_one_store_is_silent(
     run: RoundStageRun, tmp_path: Path, silent: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bad luck: a store is away for good, and the other one lacks a base, as it lacks one whose publisher was away."""

@@ -53,7 +53,7 @@ def test_who_lost_a_part_of_its_stake_starts_again_by_the_same_command(
         acting.bring(made.run, ActorKeys("new", made.stage.sponsor), tmp_path / "new", f"{1 << 120}wei", seats=1)
 
 
-def test_who_has_an_old_seat_locked_is_told_no_figure_that_its_next_seat_does_not_lack(
+def test_who_has_an_old_seat_locked_is_told_no_figure_that_is_too_low(
     made: WholeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Evicted, with its old lock held: 20 tokens were said to be missing, and then 1,000."""
