@@ -204,7 +204,7 @@ def test_what_a_run_that_is_wound_down_has_not_settled_is_said_to_be_unpaid_for_
     [
         (WorkCommitted, "training", "ended with the run"),
         (Merged, "merged, not yet final", "merged, never final"),
-        (Finalized, "final", "final"),
+        (Finalized, "final", "final, never settled"),
     ],
 )
 def test_of_a_round_that_a_stop_cut_short_nobody_is_told_that_it_goes_on(

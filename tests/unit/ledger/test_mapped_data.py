@@ -177,7 +177,7 @@ def test_data_published_whole_are_hidden_by_no_index_of_others(tmp_path: Path, s
             assert reader.mapped(ROOT, SPEC) == DATA
 
 
-class SilentStore(BlobStore):
+class StoreThatIsSilent(BlobStore):
     """It lists, and gives of some objects nothing in time."""
 
     silent: frozenset[Digest] = frozenset()
@@ -192,7 +192,7 @@ class SilentStore(BlobStore):
 
 def test_a_silent_store_is_not_asked_by_one_index_after_the_other(tmp_path: Path) -> None:
     """Attack: a hundred indices with the right roots, each of which costs a call's seconds of a store that hangs."""
-    store = SilentStore(Folder(tmp_path / "store"), "silent")
+    store = StoreThatIsSilent(Folder(tmp_path / "store"), "silent")
     Objects(store).put_data(SPEC, DATA)
     name = f"parts/{ROOT.hex()}"
     ((_, first),) = store.list(name)

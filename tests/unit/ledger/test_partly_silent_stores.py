@@ -29,7 +29,7 @@ TENSORS = (bytes(range(24)),)
 MODES = ("dark", "hangs")
 
 
-class Pair:
+class TwoStores:
     """Two stores as one, in which one of them can fail."""
 
     def __init__(self, folder: Path, silent: int) -> None:
@@ -51,13 +51,13 @@ class Pair:
 
 
 @pytest.fixture(params=[0, 1], ids=["first", "second"])
-def pair(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pair:
+def pair(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TwoStores:
     monkeypatch.setattr(atexit, "register", lambda _: None)
-    return Pair(tmp_path, request.param)
+    return TwoStores(tmp_path, request.param)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_one_store_lacks_and_the_other_does_not_say_is_not_missing(pair: Pair, mode: str) -> None:
+def test_what_one_store_lacks_and_the_other_does_not_say_is_not_missing(pair: TwoStores, mode: str) -> None:
     """Bad luck: the store that has it is away for minutes, and everybody says that it is gone."""
     digest = pair.of_silent.put(b"right", "runs/x")
     pair.backend.mode = mode
@@ -77,7 +77,7 @@ def test_what_one_store_lacks_and_the_other_does_not_say_is_not_missing(pair: Pa
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_names_of_nothing_end_no_search_while_a_store_is_silent(pair: Pair, mode: str) -> None:
+def test_names_of_nothing_end_no_search_while_a_store_is_silent(pair: TwoStores, mode: str) -> None:
     """Attack: names that lead nowhere, each of which ends a search in the minutes in which a store is away."""
     for k in range(20):
         pair.other._write(f"names/runs/x/{k:064x}", b"", "write")
@@ -87,7 +87,7 @@ def test_names_of_nothing_end_no_search_while_a_store_is_silent(pair: Pair, mode
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_who_has_a_copy_gives_it_to_the_store_that_answers(pair: Pair, tmp_path: Path, mode: str) -> None:
+def test_who_has_a_copy_gives_it_to_the_store_that_answers(pair: TwoStores, tmp_path: Path, mode: str) -> None:
     cache = LocalCache(tmp_path / "cache")
     root = Objects(open_store(tmp_path / "elsewhere"), cache).put_list(SPECS, TENSORS)
     pair.backend.mode = mode
@@ -97,7 +97,7 @@ def test_who_has_a_copy_gives_it_to_the_store_that_answers(pair: Pair, tmp_path:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_large_data_are_read_and_put_back_beside_a_silent_store(
-    pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+    pair: TwoStores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     monkeypatch.setattr(parts, "PART_BYTES", 4 * parts.LEAF_SIZE)
     spec = TensorSpec(DType.U8, (10 * parts.LEAF_SIZE,))
@@ -115,7 +115,7 @@ def test_large_data_are_read_and_put_back_beside_a_silent_store(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_actor_begins_to_speak_though_a_store_is_silent(pair: Pair, mode: str) -> None:
+def test_an_actor_begins_to_speak_though_a_store_is_silent(pair: TwoStores, mode: str) -> None:
     """Bad luck: no heartbeat says that it has none before, so that none is written while the store is away."""
     account, run = Account.create(), Address(b"r" * 20)
     pair.backend.mode = mode
