@@ -111,7 +111,8 @@ def use_cpu_where_gpu_is_gone(run: Run, keys: ActorKeys) -> bool:
         ask_for(Device.CPU)
         talk.print(
             f"{error.message} This key has something locked, so the CPU answers for it: games and audits go on, and "
-            "training as far as its time reaches; no other seat is taken. Mend the GPU and start again, or leave.",
+            "training as far as its time reaches; no other seat or ticket is taken. Mend the GPU and start again, or "
+            "leave.",
             soft_wrap=True,
             markup=False,
         )

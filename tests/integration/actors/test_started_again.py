@@ -18,6 +18,8 @@ from assay_ledger.keys.keystore import ActorKeys
 from assay_ledger.rounds.run import Run
 from assay_ledger.store.blobs import open_store
 from assay_solver.actions import TakeSeat
+from assay_verifier.agent import ReplayingAgent
+from assay_verifier.ticket_keeping import RegisterTicket, RetireTicket
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
 from tests.harness.providers import ProviderNode, said
@@ -95,6 +97,19 @@ def test_whoever_goes_on_by_the_cpu_in_place_of_its_gpu_takes_no_seat(stage: Sha
         assert (TakeSeat() in ada.candidates(view)) is not ada.lost_gpu
         says(view, ada.forgiven(view), ada.free, lost_gpu=ada.lost_gpu)
     assert len(told) == 1 and told[0].startswith("takes no seat: its GPU is gone")
+
+
+def test_an_auditor_that_goes_on_by_the_cpu_keeps_its_tickets_and_registers_no_other(made: WholeRun) -> None:
+    vera = made.players["vera"].agent
+    assert isinstance(vera, ReplayingAgent)
+    held = len(vera.records.held_tickets())
+    vera.tickets_wanted = held + 1
+    for vera.lost_gpu in (True, False):
+        view = vera.see()
+        vera._free = Wei(vera.target.facts.tickets.bond)
+        choices = list(vera.candidates(view))
+        assert any(isinstance(choice, RegisterTicket) for choice in choices) is not vera.lost_gpu
+        assert not any(isinstance(choice, RetireTicket) for choice in choices), "what it has it keeps"
 
 
 def test_a_store_that_lost_everything_keeps_nobody_from_what_is_at_stake(made: WholeRun, tmp_path: Path) -> None:
