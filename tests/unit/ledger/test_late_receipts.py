@@ -42,17 +42,29 @@ def code_of(result: Result) -> str:
     return result.code
 
 
+def while_mined(pool: Mempool) -> Callable[[], float]:
+    """A clock that goes on by a tenth of a second at each reading, but not while something waits to be mined."""
+    now = [0.0]
+
+    def clock() -> float:
+        with pool._lock:  # a block that is being made is waited for as well
+            now[0] += 0.0 if pool.pool else 0.1
+        return now[0]
+
+    return clock
+
+
 @pytest.mark.parametrize("forgets", (False, True))
 def test_a_receipt_that_comes_late_sends_nothing_twice(pool: Mempool, account: LocalAccount, forgets: bool) -> None:
     pool.late_s, pool.forgets_states = 2.0, forgets
-    (result,) = Outbox(Chain(pool.url, retry_for_s=0.2), account, receipt_for_s=20).send([CALL])
+    (result,) = Outbox(Chain(pool.url, retry_for_s=0.2), account, receipt_for_s=120).send([CALL])
     assert not isinstance(result, AssayError) and result["status"] == 1
     assert sent(pool, account) == 1
 
 
 def test_what_was_not_waited_for_is_not_sent_again_either(pool: Mempool, account: LocalAccount) -> None:
     pool.late_s = 1e9
-    box = Outbox(Chain(pool.url), account, receipt_for_s=1.5)
+    box = Outbox(Chain(pool.url), account, receipt_for_s=1.5, clock=while_mined(pool))
     assert code_of(box.send([CALL])[0]) == "TransactionPending"
     assert code_of(box.send([CALL])[0]) == "TransactionPending"
     pool.late_s = 0.0
@@ -65,7 +77,8 @@ def test_what_was_not_waited_for_is_not_sent_again_either(pool: Mempool, account
 
 def test_what_was_not_waited_for_is_remembered_beside_other_calls(pool: Mempool, account: LocalAccount) -> None:
     pool.late_s = 1e9
-    box, other = Outbox(Chain(pool.url), account, receipt_for_s=1.2), Payload(PAYEE, b"", 2)
+    clock, other = while_mined(pool), Payload(PAYEE, b"", 2)
+    box = Outbox(Chain(pool.url), account, receipt_for_s=1.2, clock=clock)
     box.send([CALL])
     assert not box.in_flight and not box.cancel()
     assert code_of(box.send([other])[0]) == code_of(box.send([CALL])[0]) == "TransactionPending"
@@ -79,7 +92,7 @@ def test_a_batch_without_receipts_asks_for_its_block_once(pool: Mempool, account
     calls = [Payload(PAYEE, b"", wei) for wei in range(IN_FLIGHT)]
     pool.is_mining = False
     pool.on_taken = lambda _: pool.mine() if len(pool.pool) == IN_FLIGHT else None
-    box = Outbox(Chain(pool.url), account, receipt_for_s=20.0)
+    box = Outbox(Chain(pool.url), account, receipt_for_s=120)
     pool.late_s = 2.5
     assert not any(isinstance(result, AssayError) for result in box.send(calls))
     whole_blocks = pool.asked["eth_getBlockByNumber"]
@@ -98,7 +111,7 @@ def use_nonce(pool: Mempool, account: LocalAccount, to: str) -> None:
 
 def test_a_nonce_that_another_process_used_is_known_by_its_block(pool: Mempool, account: LocalAccount) -> None:
     pool.is_mining = False
-    box = Outbox(Chain(pool.url), account, receipt_for_s=20)
+    box = Outbox(Chain(pool.url), account, receipt_for_s=120)
     taken: list[str] = []
 
     def outrun(_: object) -> None:
@@ -121,7 +134,7 @@ def test_where_no_block_tells_a_missing_receipt_is_given_up(
 ) -> None:
     monkeypatch.setattr(outbox_module, "FOREIGN_AFTER_BLOCKS", 8)
     pool.is_mining, pool.forgets_states = False, True
-    box = Outbox(Chain(pool.url, retry_for_s=0.1), account, receipt_for_s=30)
+    box = Outbox(Chain(pool.url, retry_for_s=0.1), account, receipt_for_s=120)
 
     def outrun(_: object) -> None:
         pool.on_taken = lambda _: None
@@ -156,7 +169,7 @@ def test_what_a_reorganization_takes_back_is_sent_again_within_blocks(pool: Memp
         pool.late_s, pool.is_mining, pool.mines_empty = 0.0, True, True
 
     clock = after(lambda: pool.asked["eth_getTransactionReceipt"] > 0, take_back)
-    box = Outbox(Chain(pool.url, retry_for_s=0.2), account, receipt_for_s=10, clock=clock)
+    box = Outbox(Chain(pool.url, retry_for_s=0.2), account, receipt_for_s=120, clock=clock)
     (result,) = box.send([CALL])
     assert not isinstance(result, AssayError) and result["status"] == 1
     assert sent(pool, account) == 1 and len({held.nonce for held in pool.taken}) == 1
@@ -188,7 +201,7 @@ def test_a_nonce_that_others_use_after_a_reorganization_is_theirs(
 
     first = after(lambda: bool(looked), take_back)
     second = after(lambda: bool(counts) and pool.asked["eth_getTransactionCount"] > counts[0], give_away)
-    box = Outbox(Chain(pool.url), account, receipt_for_s=15, clock=lambda: (second(), first())[1])
+    box = Outbox(Chain(pool.url), account, receipt_for_s=120, clock=lambda: (second(), first())[1])
     (result,) = box.send([CALL])
     assert not isinstance(result, AssayError) and result["status"] == 1
     assert sent(pool, account) == 2 and looked == [0, 0]
@@ -222,7 +235,7 @@ def test_a_node_that_estimates_at_no_block_hides_no_refusal(pool: Mempool, accou
 def test_a_call_that_others_made_pointless_is_refused_before_it_is_sent(pool: Mempool, account: LocalAccount) -> None:
     target = "0x" + "5a" * 20
     pool.is_mining = False
-    box = Outbox(Chain(pool.url), account, receipt_for_s=20)
+    box = Outbox(Chain(pool.url), account, receipt_for_s=120)
 
     def outrun(_: object) -> None:
         pool.on_taken = lambda _: None
