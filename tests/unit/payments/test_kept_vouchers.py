@@ -198,7 +198,7 @@ def test_a_settlement_that_the_disk_did_not_take_is_tried_again_until_it_does(
     with pytest.raises(SettledLater, match="full"):
         kept.settle(charged.voucher, Wei(3)).result(20)
     if ends_by == "the clock":
-        limit = time.monotonic() + 10
+        limit = time.monotonic() + 60
         while held._base.execute("SELECT count(*) FROM unsettled").fetchone()[0]:
             assert time.monotonic() < limit, "not tried again"
             time.sleep(0.01)
@@ -230,12 +230,14 @@ class HeldBase:
     """The rows, to which the thread comes only when it may, and which the disk takes until some statement."""
 
     def __init__(self, kept: KeptVouchers, fails: str, after: int = 0, error: Exception | None = None) -> None:
-        self.free, self._error = threading.Event(), error or sqlite3.OperationalError("database or disk is full")
+        self.came, self.free = threading.Event(), threading.Event()
+        self._error = error or sqlite3.OperationalError("database or disk is full")
         self._base, self._fails, self._left = kept._base, fails, after
         kept._base = cast(sqlite3.Connection, self)
 
     def execute(self, statement: str, *values: Any) -> Any:
-        assert self.free.wait(20)
+        self.came.set()
+        assert self.free.wait(60)
         if statement.startswith(self._fails):
             if not self._left:
                 self._base.execute("ROLLBACK")  # as SQLITE_FULL does
@@ -253,8 +255,7 @@ def test_those_who_ask_while_the_disk_is_at_work_share_one_sync(tmp_path: Path) 
     held, syncs = HeldBase(kept, "nothing fails"), list[str]()
     kept._base.set_trace_callback(lambda statement: syncs.append(statement) if statement == "COMMIT" else None)
     first = kept.accept(signed(0, 10), PRICE, request("a"), FULL)
-    while not kept._asked.empty():
-        time.sleep(0.001)
+    assert held.came.wait(60)
     # The thread has the first and waits; these come meanwhile, one of them to be refused.
     others = [kept.accept(signed(k, 10), PRICE, request("a"), FULL) for k in range(1, 6)]
     twice = kept.accept(signed(1, 10), PRICE, request("b"), FULL)
@@ -274,8 +275,7 @@ def test_a_failure_in_the_middle_of_a_group_fails_what_was_written_before(
     kept = opened(tmp_path)
     held = HeldBase(kept, fails, after + (fails != "COMMIT"))
     alone = kept.accept(signed(0, 10), PRICE, request("a"), FULL)
-    while not kept._asked.empty():
-        time.sleep(0.001)
+    assert held.came.wait(60)
     group = [kept.accept(signed(k, 10), PRICE, request("a"), FULL) for k in (1, 2, 3)]
     held.free.set()
     assert alone.result(20).spent == 10
