@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -149,7 +150,6 @@ SCRIPT = """
 import os, signal, sys, time
 log = open(sys.argv[1], "a", buffering=1)
 what = sys.argv[2]
-log.write(f"start {what}\\n")
 print(f"{what} is here", flush=True)
 if what == "solver":
     def end(*_):
@@ -158,11 +158,14 @@ if what == "solver":
         sys.exit(0)
     signal.signal(signal.SIGTERM, end)
 elif what == "verifier":
+    log.write("start verifier\\n")
     sys.exit(2)
 elif what == "whistleblower":
+    log.write("start whistleblower\\n")
     sys.exit(4)
 else:
     signal.signal(signal.SIGTERM, lambda *_: (log.write("end explorer\\n"), sys.exit(0)))
+log.write(f"start {what}\\n")
 while True:
     time.sleep(0.05)
 """
@@ -187,11 +190,15 @@ def test_real_children_are_started_again_given_up_and_stopped_in_order(
     # `service start` is the explorer's command: the script is told "service", and takes it for one that serves.
     thread = threading.Thread(target=children.run, args=(stop,))
     thread.start()
-    end = time.monotonic() + 30
-    while not log.exists() or log.read_text().count("start whistleblower") < 3:
+    end = time.monotonic() + 120
+    # Who says that it starts hears from then on that it is to end.
+    begun = Counter[str]()
+    states = dict[str, ChildState]()
+    while begun["start whistleblower"] < 3 or len(begun) < 4 or states["verifier"] is ChildState.RUNNING:
         assert time.monotonic() < end
         time.sleep(0.05)
-    states = {child.entry.name: child.state for child in children.all}
+        begun = Counter(log.read_text().splitlines() if log.exists() else [])
+        states = {child.entry.name: child.state for child in children.all}
     assert (states["solver"], states["verifier"]) == (ChildState.RUNNING, ChildState.GIVEN_UP)
     assert not status.is_alive and status.conditions()["solver"] and not status.conditions()["verifier"]
     found = samples_of(status.text())
@@ -199,7 +206,7 @@ def test_real_children_are_started_again_given_up_and_stopped_in_order(
     assert one(found, "assay_service_child_up", child="verifier") == 0
     assert one(found, "assay_service_starts_total", child="whistleblower") >= 3
     stop.set()
-    thread.join(timeout=20)
+    thread.join(timeout=60)
     assert not thread.is_alive()
     lines = log.read_text().splitlines()
     assert [line for line in lines if line.startswith("end")] == ["end explorer", "end solver"]
