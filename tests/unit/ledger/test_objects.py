@@ -172,12 +172,13 @@ def test_any_other_file_of_the_same_list_is_none() -> None:
 def test_a_header_of_a_hundred_megabytes_is_compared_and_not_parsed(objects: Objects) -> None:
     root = root_of_list(SPECS, TENSORS)
     empty = b",".join(b'"%07d":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}' % k for k in range(200_000))
-    start = time.monotonic()
     for size in (len(empty), file_size(SPECS)):
         objects.store.put((len(empty).to_bytes(8, "little") + empty)[:size], f"lists/{root.hex()}")
+    # Of its process alone: a machine that is shared adds to any other time.
+    start = time.process_time()
     with pytest.raises(ObjectMismatch):
         objects.list(root, SPECS)
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_a_manifest_says_which_digests_roots_have_and_junk_says_nothing() -> None:
