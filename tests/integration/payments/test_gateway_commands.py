@@ -267,7 +267,7 @@ def test_a_chain_that_is_dark_is_waited_for_once_and_covers_what_it_covered(paid
     for who in (0, 1):
         paid.done(*paid.words(who, "deposit", "10", *paid.at(), "--yes"))
     wire = TcpRelay(int(paid.chain.url.rpartition(":")[2]))
-    chain = Chain(f"http://127.0.0.1:{wire.port}", retry_for_s=0.0, timeout_s=0.5)
+    chain = Chain(f"http://127.0.0.1:{wire.port}", retry_for_s=0.0, timeout_s=2.0)
     kept = KeptVouchers(tmp_path, paid.domain, address_of(paid.gateway))
     cashier = Cashier(chain, paid.contract, kept, [paid.token], clock=lambda: now[0])
     accepted(cashier, paid.signed(0, ETHER), Wei(ETHER), keccak(b"first"))

@@ -99,7 +99,7 @@ def test_a_gateway_shows_what_it_answered_and_what_it_earned(paid: PaidRun) -> N
         has = shown["assay_process_info"][0][0]
         assert (has["role"], has["address"]) == ("gateway", "0x" + address_of(paid.gateway).hex())
         assert judged(place, "/health") == (200, {"alive": True})
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while judged(place, "/ready") != (200, {"serving": True, "node": True}):
             assert time.monotonic() < until
             time.sleep(0.1)
@@ -170,7 +170,7 @@ def test_who_hangs_up_pays_for_what_was_drawn(paid: PaidRun, gateway: Served) ->
         assert code_of(poor) == (402, "VoucherTooLow")
         assert poor.json()["error"]["payment"]["spent"] == str(price)
     assert len(seen) == 5
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while (spent := int(asked(gateway, paid.signed(4, 0).to_text()).json()["error"]["payment"]["spent"])) == price:
         assert time.monotonic() < until
         time.sleep(0.1)
