@@ -16,6 +16,7 @@ from assay_ledger.chain.client import Chain
 from assay_ledger.chain.node import Anvil
 from assay_ledger.chain.pace import PollPace
 from tests.harness.browser import wait_for
+from tests.harness.buckets import eventually
 from tests.harness.nodes import HostileNode
 from tests.harness.tcp_relay import TcpRelay
 
@@ -64,10 +65,9 @@ def mine_until_seen(node: Anvil, waiter: Waiter) -> None:
 
     def mined() -> bool:
         head = int(node.rpc("evm_mine") and node.rpc("eth_blockNumber"), 16)  # type: ignore[arg-type]
-        time.sleep(0.1)
-        return waiter.seen >= head
+        return eventually(lambda: waiter.seen >= head, 3.0)
 
-    wait_for(mined, 20, "a block that is announced is looked at")
+    wait_for(mined, 90, "a block that is announced is looked at")
 
 
 def test_whoever_waits_is_woken_by_a_block_that_is_announced(node: Anvil) -> None:
@@ -88,7 +88,7 @@ def test_a_subscription_that_is_cut_is_made_anew(
         for cut in range(2):
             mine_until_seen(node, waiter)
             relay.cut()
-            wait_for(lambda cut=cut: relay.taken > cut + 1, 20, "it connects again")  # type: ignore[misc]
+            wait_for(lambda cut=cut: relay.taken > cut + 1, 90, "it connects again")  # type: ignore[misc]
         mine_until_seen(node, waiter)
         waiter.end()
     assert "announces no blocks" in caplog.text and "announces blocks again" in caplog.text
@@ -100,7 +100,7 @@ def test_a_subscription_that_falls_silent_is_made_anew(
     monkeypatch.setattr(announcing, "SILENT_S", 0.3)
     heard: list[int] = []
     with closing(HeadSubscription(f"ws://127.0.0.1:{relay.port}", 31337, heard.append)):
-        wait_for(lambda: relay.taken > 2, 20, "each silence ends a connection")
+        wait_for(lambda: relay.taken > 2, 90, "each silence ends a connection")
         assert not heard
 
 
@@ -131,7 +131,7 @@ def test_what_is_no_subscription_is_said_once_and_holds_nobody_up(
         server.turn(answer)
         url = server.url.replace("http", "ws") + "/v3/0123456789abcdef"
         with announced(chain, url):
-            wait_for(lambda: "announces no blocks" in caplog.text, 20, "it is said")
+            wait_for(lambda: "announces no blocks" in caplog.text, 90, "it is said")
             time.sleep(0.3)
             assert chain.head().number >= 0
     assert caplog.text.count("announces no blocks") == 1 and "0123456789abcdef" not in caplog.text
@@ -141,7 +141,7 @@ def test_a_node_of_another_chain_announces_nothing(node: Anvil, caplog: pytest.L
     heard: list[int] = []
     told = caplog.at_level(logging.WARNING, "assay.rpc")
     with told, closing(HeadSubscription(node.url.replace("http", "ws"), 1, heard.append)):
-        wait_for(lambda: "announces no blocks" in caplog.text, 20, "it is refused")
+        wait_for(lambda: "announces no blocks" in caplog.text, 90, "it is refused")
         node.rpc("evm_mine")
         time.sleep(0.2)
     assert not heard
