@@ -157,16 +157,16 @@ def test_a_report_never_waits_for_a_hanging_store_and_is_written_once_it_answers
     class Hanging:
         def __getattr__(self, name: str) -> object:
             asked.set()
-            gate.wait(20)
+            gate.wait(60)
             return getattr(store, name)
 
     heartbeat_writer = HeartbeatWriter(Hanging(), account, RUN, "solver", time.monotonic)  # type: ignore[arg-type]
     with heartbeat_writer.beating():
-        assert asked.wait(10)
+        assert asked.wait(60)
         start = time.monotonic()
         for head in range(100):
             heartbeat_writer.report(head, Activity.BUSY, None, "moving")
-            assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 30, "the store answers after a minute"
         gate.set()
         assert eventually(lambda: read_heartbeats(store, RUN).get(me, beat(account, head=0)).head == 99)
         heartbeat_writer.report(100, Activity.DONE)

@@ -117,7 +117,7 @@ def test_a_field_that_was_altered_is_named_and_nothing_is_sent(
         pytest.param({"say": None}, SignerAltered, id="nothing"),
         pytest.param({"say": {"raw": [1]}}, SignerAltered, id="a-list"),
         pytest.param({"refuse": True}, SignerRefused, id="refusal"),
-        pytest.param({"hang": 4}, SignerUnreachable, id="hang"),
+        pytest.param({"hang": 30}, SignerUnreachable, id="hang"),
     ],
 )
 def test_a_signer_that_fails_is_named_without_its_login(
@@ -127,7 +127,7 @@ def test_a_signer_that_fails_is_named_without_its_login(
     began = time.monotonic()
     with pytest.raises(kind) as caught:
         chain.transfer(far, PAYEE, 7)
-    assert time.monotonic() - began < 3.5
+    assert time.monotonic() - began < 20
     for secret in (LOGIN, *LOGIN.split(":")[1:]):
         assert secret not in caught.value.explain()
     assert f"127.0.0.1:{signer.port}" in caught.value.message

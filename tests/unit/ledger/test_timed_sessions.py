@@ -43,7 +43,7 @@ def one_connection(answer: bytes, asked: list[bytes] | None = None) -> Iterator[
 @pytest.mark.parametrize("answer", [SIZED, CHUNKED, EMPTY], ids=["sized", "chunked", "empty"])
 @pytest.mark.gate_takes(1)
 def test_a_connection_is_kept_for_the_next_request(answer: bytes) -> None:
-    with one_connection(answer) as url, TimedSession(2.0) as session:
+    with one_connection(answer) as url, TimedSession(60.0) as session:
         body = b"" if answer is EMPTY else b"yes"
         assert [session.get(url).content for _ in range(3)] == [body] * 3
         with session.open("GET", url) as stream:
@@ -55,7 +55,7 @@ def test_what_a_balancer_asks_to_be_sent_back_is_sent_with_the_next_request() ->
     """Without it each request may come to another node, a block behind the last."""
     asked: list[bytes] = []
     answer = b"HTTP/1.1 200 OK\r\nSet-Cookie: node=7; Path=/\r\nContent-Length: 3\r\n\r\nyes"
-    with one_connection(answer, asked) as url, TimedSession(2.0) as session:
+    with one_connection(answer, asked) as url, TimedSession(60.0) as session:
         prepared = session.prepare_request(requests.Request("GET", url))
         for _ in range(3):
             assert session.ask(prepared.copy()).content == b"yes"
@@ -63,7 +63,7 @@ def test_what_a_balancer_asks_to_be_sent_back_is_sent_with_the_next_request() ->
 
 
 def test_a_connection_whose_answer_was_not_read_is_not_kept() -> None:
-    with one_connection(SIZED) as url, TimedSession(0.5) as session:
+    with one_connection(SIZED) as url, TimedSession(1.5) as session:
         with session.open("GET", url) as stream:
             assert stream.status == 200
         # What is left of it would be taken for the next answer.
@@ -104,7 +104,7 @@ def test_whoever_is_sent_on_is_let_go_by_the_next_server_too(monkeypatch: pytest
 
 
 def test_an_answer_that_nobody_closes_is_forgotten_when_its_time_is_over() -> None:
-    with one_connection(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n") as url, TimedSession(0.3) as session:
+    with one_connection(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n") as url, TimedSession(1.5) as session:
         stream = session.open("GET", url)
         assert stream._call in timed_session._WATCH._calls
         with pytest.raises(requests.Timeout):
@@ -114,7 +114,7 @@ def test_an_answer_that_nobody_closes_is_forgotten_when_its_time_is_over() -> No
 
 
 def test_an_answer_has_so_many_bytes_and_no_more() -> None:
-    with one_connection(SIZED) as url, TimedSession(2.0, 3) as session:
+    with one_connection(SIZED) as url, TimedSession(60.0, 3) as session:
         assert session.get(url).content == b"yes"
-    with one_connection(SIZED) as url, TimedSession(2.0, 2) as session, pytest.raises(AnswerRefused):
+    with one_connection(SIZED) as url, TimedSession(60.0, 2) as session, pytest.raises(AnswerRefused):
         session.get(url)
