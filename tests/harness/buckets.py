@@ -22,7 +22,7 @@ PAGE = 1000
 """Keys of a page of a listing, as S3 has it."""
 
 EPOCH_S = 1_704_067_200
-SOON_S = 3.0
+SOON_S = 20.0
 """Far below any clock of the protocol, far above what a loaded machine adds."""
 
 HOSTILITIES = ("hangs", "headers only", "drips", "garbage", "closes")
@@ -217,7 +217,7 @@ def running_bucket() -> Iterator[ServedBucket]:
         bucket.close()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Does it come true within so many seconds?"""
     until = time.monotonic() + seconds
     while not condition():

@@ -197,7 +197,7 @@ def test_whoever_reads_own_copies_first_does_not_even_ask(bucket: ServedBucket, 
     root = Objects(store, local_cache).put_list(SPECS, TENSORS)
     bucket.hostility, bucket.requests = "hangs", 0
     objects = Objects(store, local_cache)
-    with soon(1.0), objects.own_copies_first():
+    with soon(), objects.own_copies_first():
         assert objects.list(root, SPECS) == TENSORS
     assert bucket.requests == 0
     bucket.hostility = None

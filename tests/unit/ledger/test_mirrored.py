@@ -102,8 +102,8 @@ def test_a_first_store_that_is_hostile_costs_seconds_once_and_nothing_is_lost(
     # Once it rests (or is known to have nothing) it costs nothing.
     for _ in range(2):
         store.get(later, 10)
-    with soon(1.5):
-        for _ in range(3):
+    with soon(5.0):  # were it asked each time, more than half a second each
+        for _ in range(12):
             assert store.get(later, 10) == b"later" == second.get(later, 10)
 
 
@@ -171,7 +171,7 @@ def test_what_a_mirror_cannot_keep_up_with_is_not_kept_for_ever_and_said(
     start = time.monotonic()
     with caplog.at_level(logging.WARNING):
         made = [store.put(bytes([n]) * 400) for n in range(6)]
-    assert time.monotonic() - start < 2, "a slow mirror holds nobody up"
+    assert time.monotonic() - start < 5 * PACE.call_s, "a slow mirror holds nobody up"
     assert store.dropped == 4 and "does not keep up" in caplog.text
     assert all(store.get(digest, 400) for digest in made)
 
