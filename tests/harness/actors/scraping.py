@@ -16,7 +16,7 @@ from assay_ledger.chain.node import direct
 
 Samples = dict[str, list[tuple[dict[str, str], float]]]
 
-SOON_S = 40.0
+SOON_S = 180.0
 """For two looks of a probe and an answer."""
 
 

@@ -23,7 +23,7 @@ BROUGHT = 10**6 * ETHER
 """Tokens of each actor, in wei, more than it locks."""
 
 SOURCE = os.pathsep.join(str(Path(__file__).parents[3] / where) for where in PACKAGES.values())
-LIMIT_S = 150.0
+LIMIT_S = 400.0
 
 
 @dataclass

@@ -24,7 +24,7 @@ from tests.harness.actors.shells import SOURCE, ActorShells
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import ETHER
 
-SOON_S = 60.0
+SOON_S = 180.0
 
 
 @pytest.fixture(scope="module")

@@ -96,7 +96,7 @@ def test_what_concerns_an_address_is_posted_signed_and_again_until_it_is_taken(d
         )
 
     def wait_for(kind: str, state: str) -> dict[str, Any]:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 180
         while not (found := [n for n in hook.taken if (n["kind"], n["state"]) == (kind, state)]):
             assert time.monotonic() < end and watch.poll() is None, hook.taken
             time.sleep(0.1)

@@ -204,7 +204,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, show: Callable[[], None], *, ro
     with os.fdopen(theirs, "w", closefd=True) as terminal:
         monkeypatch.setattr(sys, "stdout", terminal)
         show()
-    reader.join(10)
+    reader.join(120)
     os.close(mine)
     return b"".join(sent).decode()
 
