@@ -50,11 +50,11 @@ class EndingGateway:
         arguments = (terms, self.batch, listener)
         self.thread = threading.Thread(target=server.serve_batch, args=arguments, kwargs={"ready": ready.set})
         self.thread.start()
-        assert ready.wait(20)
+        assert ready.wait(120)
         self.answers: list[httpx.Response | None] = []
         self.asking = threading.Thread(target=self._ask)
         self.asking.start()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while self.batch.tokens < 5:
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -63,15 +63,15 @@ class EndingGateway:
         asked = {"model": "assay", "prompt": "the cat", "max_tokens": 1000}
         try:
             self.answers.append(
-                httpx.post(self.url, json=asked, headers={HEADER: signed(0, PAID).to_text()}, timeout=30)
+                httpx.post(self.url, json=asked, headers={HEADER: signed(0, PAID).to_text()}, timeout=120)
             )
         except httpx.HTTPError:
             self.answers.append(None)
 
     def ended(self) -> tuple[int, int] | None:
         """What the payer has spent at the next start."""
-        self.thread.join(20)
-        self.asking.join(20)
+        self.thread.join(120)
+        self.asking.join(120)
         assert not self.thread.is_alive() and not self.asking.is_alive()
         self.till.close()
         self.kept.close()
