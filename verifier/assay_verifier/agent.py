@@ -155,7 +155,6 @@ class ReplayingAgent(Agent):
         # Bad luck: away for a call, and back with replays as long as the epoch: a hidden secret costs the stake.
         yield from () if stopped else secrets_owed(held, self.records)
         yield from (action for action in audits if not isinstance(action, OpenCall))
-        # Bad luck: by the CPU, in place of a GPU that is gone, its answers may come too late: a fine for each call.
         wanted = 0 if self.lost_gpu or self._erred.has_erred(view) else self.tickets_wanted
         plan = TicketPlan(wanted, self._is_leaving(view), self._free, self.target.facts.tickets.bond, stopped)
         yield from ticket_actions(plan, held, self.chains, self.records, view.now)

@@ -120,7 +120,8 @@ class ActorLoop(ABC, Generic[V, A]):
         self.leaving = False
         """Take on nothing new; finish what was begun, and get back what it locked."""
         self.lost_gpu = False
-        """The CPU answers for what is at stake in place of a GPU that is gone."""
+        """The CPU answers for what is at stake in place of a GPU that is gone, and may be too slow for a new seat or
+        ticket, which is fined for each call that it answers too late."""
         self._fee_cap = fee_cap
         self._clock = clock
         self._on_progress = on_progress
