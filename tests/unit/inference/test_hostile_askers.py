@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import socket
 import threading
@@ -60,14 +59,14 @@ class PacedRows(WindowRows):
 
 @contextmanager
 def serving(
-    rows: WindowRows, *, opened: int = 16, model: LanguageModel | None = None
+    rows: WindowRows, *, opened: int = 16, model: LanguageModel | None = None, batch: TextBatch | None = None
 ) -> Iterator[tuple[int, list[Exception]]]:
     """The port of a gateway, and what it raised at its end."""
     listener, raised, ready = listen("The gateway", "127.0.0.1", 0), list[Exception](), threading.Event()
     account = Account.from_key(b"\x05" * 32)
     limits = AskerLimits(rate=1000, burst=1000, open=opened)
     terms = GatewayTerms(small_gpt() if model is None else model, account, "assay", limits=limits)
-    batch = TextBatch(rows)
+    batch = batch or TextBatch(rows)
 
     def run() -> None:
         try:
@@ -95,12 +94,6 @@ def asking(port: int, **more: object) -> socket.socket:
     return asker
 
 
-def the_batch() -> TextBatch:
-    """That of the gateway that serves now."""
-    (batch,) = (one for one in gc.get_objects() if isinstance(one, TextBatch) and one.is_alive)
-    return batch
-
-
 @pytest.mark.parametrize("behind", [b"", b"\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"], ids=["", "line", "next"])
 def test_who_hangs_up_leaves_its_row_though_tokens_come_fast(behind: bytes) -> None:
     """Attack: bytes behind the request, at which a server stops to read, and never hears of the end."""
@@ -118,11 +111,11 @@ def test_a_stream_that_waits_for_its_row_is_given_up_with_its_connection(behind:
     rows = PacedRows()
     rows.most = 1
     rows.every_s = 0.5  # so that it waits, on a slow machine too
-    with serving(rows) as (port, _), asking(port):
+    batch = TextBatch(rows)
+    with serving(rows, batch=batch) as (port, _), asking(port):
         assert eventually(lambda: rows.admitted == 1, PATIENT_S)
         waits = asking(port, stream=True)
         waits.sendall(behind)
-        batch = the_batch()
         assert eventually(lambda: bool(batch._queue), PATIENT_S)
         (wish,) = batch._queue
         waits.close()
@@ -132,9 +125,9 @@ def test_a_stream_that_waits_for_its_row_is_given_up_with_its_connection(behind:
 def test_one_address_has_so_many_requests_open_and_no_more() -> None:
     rows = PacedRows()
     rows.every_s = 0.5  # both are answered still when the third asks, on a slow machine too
-    with serving(rows, opened=2) as (port, _):
+    batch = TextBatch(rows)
+    with serving(rows, opened=2, batch=batch) as (port, _):
         askers = [asking(port), asking(port, stream=True)]
-        batch = the_batch()
         assert eventually(lambda: rows.admitted == 1 and len(batch._queue) == 1, PATIENT_S)
         refused = httpx.post(f"http://127.0.0.1:{port}/v1/completions", json=ASKED, timeout=PATIENT_S)
         assert (refused.status_code, refused.json()["error"]["code"]) == (429, "RateLimited")
