@@ -115,9 +115,11 @@ def test_a_stream_that_waits_for_its_row_is_given_up_with_its_connection(behind:
     with serving(rows, batch=batch) as (port, _), asking(port):
         assert eventually(lambda: rows.admitted == 1, PATIENT_S)
         waits = asking(port, stream=True)
-        waits.sendall(behind)
         assert eventually(lambda: bool(batch._queue), PATIENT_S)
         (wish,) = batch._queue
+        assert waits.recv(12) == b"HTTP/1.1 200"
+        waits.sendall(behind)
+        time.sleep(0.3)  # which reads it alone, before the end; where it takes longer, less is shown
         waits.close()
         assert eventually(lambda: wish.is_given_up, PATIENT_S) and rows.admitted == 1, "while another is answered"
 
