@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import Any
 
@@ -56,3 +57,20 @@ def test_the_language_is_patched_once_a_kernel_and_not_once_a_call(monkeypatch: 
     found = torch.zeros(1, dtype=torch.int32)
     backend.launch(sums_of_squares, (8,), torch.arange(SIZE, dtype=torch.int32), found, SIZE=SIZE)
     assert 0 < len(looked) <= 16, "eight programs of three calls each"
+
+
+def test_kernels_of_several_threads_are_interpreted_one_after_another() -> None:
+    """Bad luck: a root is hashed while another thread runs a program, and the first to end takes the language along."""
+    from assay.engine.runtime.triton import backend
+    from tests.harness.engine.nested_kernel import sums_of_squares
+
+    def summed(number: int) -> set[int]:
+        found, terms = torch.zeros(1, dtype=torch.int32), torch.full((SIZE,), number, dtype=torch.int32)
+        sums = set()
+        for _ in range(30):
+            backend.launch(sums_of_squares, (4,), terms, found, SIZE=SIZE)
+            sums.add(int(found))
+        return sums
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(summed, range(1, 5))) == [{SIZE * n * n} for n in range(1, 5)]

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from threading import local
+from threading import Lock, local
 from typing import Any
 
 import torch
@@ -30,6 +30,11 @@ Until then nobody gets them who does not ask: known answers that are right are n
 
 OPTIONS = {"enable_fp_fusion": False}
 """Of every compilation: no multiplication and addition become one operation with one rounding."""
+
+
+_interpreting = Lock()
+"""Triton's interpreter patches its language for a kernel and keeps the program's place in the grid: one at a time, or
+a kernel of another thread loses its language, or its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +187,8 @@ def launch(
     elif is_interpreted():
         import numpy as np  # the interpreter's; a machine with a GPU may have none
 
-        quicken()
-        with np.errstate(all="ignore"):  # what overflows or is no number is meant to
+        with _interpreting, np.errstate(all="ignore"):  # what overflows or is no number is meant to
+            quicken()
             kernel[grid](*arguments, **constants)
     else:
         try:
