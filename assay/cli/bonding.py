@@ -12,6 +12,7 @@ from assay.cli.common import (
     check_money,
     check_run_code,
     confirm,
+    digest_typed,
     open_round_run,
     parse_address,
     print_fields,
@@ -32,8 +33,8 @@ from assay.cli.options import (
     with_settings,
 )
 from assay.durations import duration
-from assay.protocol.errors import UnavailableError, UsageError
-from assay.protocol.types import Address, Digest, Wei
+from assay.protocol.errors import UnavailableError
+from assay.protocol.types import Address, Wei
 from assay.settings import Settings
 
 if TYPE_CHECKING:
@@ -159,7 +160,13 @@ def list_(
     """Every gateway that bonded itself at a contract: its bond, and until when it is pledged."""
     from assay.inference.bonds import standings
 
-    root = None if model is None else _root_of(model)
+    root = (
+        None
+        if model is None
+        else digest_typed(
+            model, "--root", "RootInvalid", "`assay model verify` and `assay inference verify` say a model's root."
+        )
+    )
     the_run = open_round_run(settings)
     gates = gates_of(the_run, bonds)
     now = the_run.chain.head().timestamp
@@ -180,21 +187,6 @@ def list_(
     talk.print(f"The bond of each is {the_run.currency.both(gates.terms.bond)}.")
     rows = [[s["gateway"], _state(s), s["games"], duration(max(0, s["pledged_until"] - now))] for s in found]
     print_table("", ["gateway", "bond", "games", "pledged for"], rows)
-
-
-def _root_of(words: str) -> Digest:
-    """A model's root as typed. Raises UsageError (RootInvalid)."""
-    try:
-        found = bytes.fromhex(words.removeprefix("0x"))
-    except ValueError:
-        found = b""
-    if len(found) != 32:
-        raise UsageError(
-            f"--root wants 64 hex digits, not {words!r}.",
-            code="RootInvalid",
-            remedy="`assay model verify` and `assay inference verify` say a model's root.",
-        )
-    return Digest(found)
 
 
 def _state(standing: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from assay.settings import Settings
 if TYPE_CHECKING:
     from web3.types import TxReceipt
 
-    from assay.protocol.types import Address
+    from assay.protocol.types import Address, Digest
     from assay_ledger.chain.client import Chain
     from assay_ledger.chain.transaction_signer import TransactionSigner
     from assay_ledger.contract import Call
@@ -205,6 +205,19 @@ def parse_address(text: str) -> bytes:
     if digits not in (digits.lower(), digits.upper()):
         _check_letters(text)
     return value
+
+
+def digest_typed(text: str, option: str, code: str, remedy: str) -> Digest:
+    """The 32 bytes that an option names. Raises UsageError with this code and remedy."""
+    from assay.protocol.types import Digest
+
+    try:
+        value = bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        value = b""
+    if len(value) != 32:
+        raise UsageError(f"{option} wants 64 hex digits, not {text!r}.", code=code, remedy=remedy)
+    return Digest(value)
 
 
 def parse_checked_address(text: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from assay.cli.common import print_json, print_table, talk
+from assay.cli.common import digest_typed, print_json, print_table, talk
 from assay.cli.options import DeviceOption, JsonOption, TextOption, ThreadsOption
 from assay.protocol.errors import UsageError
 
@@ -122,7 +122,9 @@ def compare(
         _named("method", method, METHODS),
         _named("merge", merge, list(MergeKind)),
         {name: 0 if name == "none" else poisoned for name in _named("poison", poison, POISONS)},
-        "" if run_id is None else _digest_of(run_id).hex(),
+        ""
+        if run_id is None
+        else digest_typed(run_id, "--run-id", "BadRunId", "Take run_id of `assay run show --json`.").hex(),
         guard,
         (group_size, _sums(sums, group_size)),
     )
@@ -220,21 +222,6 @@ def _sums(name: str, group_size: int) -> str:
 
     check_sums(sum_wire(name), group_size)
     return name
-
-
-def _digest_of(words: str) -> bytes:
-    """The 32 bytes of a run's identity. Raises UsageError: BadRunId."""
-    try:
-        found = bytes.fromhex(words.removeprefix("0x"))
-    except ValueError:
-        found = b""
-    if len(found) != 32:
-        raise UsageError(
-            f"--run-id wants 64 hex digits, not {words!r}.",
-            code="BadRunId",
-            remedy="Take run_id of `assay run show --json`.",
-        )
-    return found
 
 
 def _named(what: str, words: str, known: Collection[str]) -> list[str]:
