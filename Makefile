@@ -27,6 +27,9 @@ NOT_QUICK := $(addprefix tests/unit/engine/test_,arm.py calibrate.py capture.py 
   $(addprefix tests/unit/model/test_,model_differential.py model_machine.py) \
   $(addprefix tests/house/test_,mutant_outcomes.py packaging.py)
 
+# What is looked at and not run: each takes one core.
+READ := lint types check-layout leak-check
+
 # What the gate tests while contracts compile, which keeps one core busy: it needs none of them. Long files come first.
 EARLY := $(addprefix tests/unit/,engine protocol simulation model datasets planning solvers) tests/second/test_vectors.py
 
@@ -78,16 +81,15 @@ clients: ## another client's node (Hardhat, 197 MB), for `make test-long` alone
 	  (cd .build/clients && npm ci --ignore-scripts --loglevel=error && cp package-lock.json node_modules/.installed)
 
 quick: setup ## the inner loop, under 2 minutes: lint, types, docs, and the tests of rules, engine and ledger that need no chain
-	@$(MAKE) --no-print-directory -j $(JOBS) --output-sync=target read fmt-sol docs-check
+	@$(MAKE) --no-print-directory -j $(JOBS) --output-sync=target $(READ) fmt-sol docs-check
 	$(PYTEST) -m "not long and not vectors" $(QUICK) $(addprefix --ignore ,$(NOT_QUICK))
 
 check: ## the gate: lint, types, docs, tests
 	@PYTHON="$(PYTHON)" tools/setup.sh $(MAKE) --no-print-directory read early
 	@$(MAKE) --no-print-directory fmt-sol docs-check late
 
-# What is looked at and not run: each takes one core.
 read:
-	@$(MAKE) --no-print-directory -j $(JOBS) --output-sync=target lint types check-layout leak-check
+	@$(MAKE) --no-print-directory -j $(JOBS) --output-sync=target $(READ)
 
 lint:
 	$(BIN)/ruff check .
