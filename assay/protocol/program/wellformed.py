@@ -7,6 +7,7 @@ lies inside its source, no exact sum leaves 63 bits, and every leaf of the game 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from assay.protocol.program.encoding import MalformedError, decode_node, encode_node
 from assay.protocol.program.families import Rule as Rule
@@ -37,7 +38,15 @@ def is_well_formed(program: Program) -> bool:
 
 
 def violations(program: Program) -> tuple[Violation, ...]:
-    """Every rule that the program breaks, the whole program's first, then by node."""
+    """Every rule that the program breaks, the whole program's first, then by node; found once, and kept with it."""
+    kept: dict[str, Any] = vars(program)
+    if "_violations" not in kept:
+        kept["_violations"] = _violations(program)
+    found: tuple[Violation, ...] = kept["_violations"]
+    return found
+
+
+def _violations(program: Program) -> tuple[Violation, ...]:
     whole = tuple(Violation(rule, None, reason, number) for rule, number, reason in _program(program))
     if whole:
         return whole

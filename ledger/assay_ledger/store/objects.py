@@ -22,7 +22,7 @@ from assay.engine.runtime.native.sha256 import tensor_root
 from assay.protocol.digests import Buffer
 from assay.protocol.errors import AssayError, UnavailableError
 from assay.protocol.program.program import Program
-from assay.protocol.program.programfile import decode_program, encode_program
+from assay.protocol.program.programfile import encode_program
 from assay.protocol.rounds.ids import marks_digest
 from assay.protocol.trees.state import list_root
 from assay.protocol.trees.tensors import TensorSpec
@@ -41,6 +41,7 @@ from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
 from assay_ledger.store.packing import ElementRun, packed
 from assay_ledger.store.parts import fetch_parts, part_count, put_back_parts, put_parts
+from assay_ledger.store.programs_in_use import decoded
 from assay_ledger.store.search import get_named
 
 MAX_PROGRAM_BYTES: Final = 1 << 28
@@ -115,15 +116,17 @@ class Objects:
 
     def program(self, root: Digest, most: int = MAX_PROGRAM_BYTES) -> Program:
         """The program with this root. most: bytes of its file that are read."""
+        found: list[Program] = []
 
         def fits(data: bytes) -> bool:
             try:
-                return decode_program(data, most).root == root
+                found[:] = [decoded(data, most)]
             except AssayError:
                 return False
+            return found[0].root == root
 
-        data = self._fetch(f"programs/{root.hex()}", root, most, fits)
-        return decode_program(data, most)
+        self._fetch(f"programs/{root.hex()}", root, most, fits)
+        return found[0]
 
     def put_tensor(self, spec: TensorSpec, data: bytes) -> Digest:
         """Publishes one tensor's bytes; returns its root."""

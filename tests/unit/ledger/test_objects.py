@@ -6,6 +6,11 @@ from pathlib import Path
 import pytest
 
 from assay.engine.runtime.native.sha256 import tensor_root
+from assay.protocol.program import wellformed
+from assay.protocol.program.builder import ProgramBuilder
+from assay.protocol.program.program import Program
+from assay.protocol.program.programfile import decode_program
+from assay.protocol.program.wellformed import violations
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from assay_ledger.store.blobs import ObjectMismatch, ObjectMissing, open_store
@@ -43,6 +48,24 @@ def test_a_list_is_hashed_once_when_it_is_read(objects: Objects, monkeypatch: py
     )
     objects.list(root, specs)
     assert hashed == [1 << 16]
+
+
+def test_readers_of_one_program_share_it_and_check_it_once(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reading decoded a program twice, and four places found once more that it is well-formed."""
+    b = ProgramBuilder([[TensorSpec(DType.F32, (2,))]])
+    root = objects.put_program(b.build([[b.input(0, 0)]]))
+    decoded, checked = list[int](), list[Program]()
+    monkeypatch.setattr(
+        "assay_ledger.store.programs_in_use.decode_program",
+        lambda data, most: decoded.append(len(data)) or decode_program(data, most),
+    )
+    first, second = objects.program(root), Objects(objects.store).program(root)
+    assert first is second and first.root == root and len(decoded) == 1
+    check = wellformed._violations
+    monkeypatch.setattr(wellformed, "_violations", lambda program: checked.append(program) or check(program))
+    assert violations(first) == violations(second) == () and checked == [first]
+    with pytest.raises(ObjectMismatch):
+        objects.program(root, most=decoded[0] - 1)
 
 
 def test_marks_and_the_bytes_of_a_tensor_come_back(objects: Objects) -> None:
