@@ -254,6 +254,7 @@ def test_an_installed_wheel_imports_whole_and_its_doctor_is_content(built: Built
     assert json.loads((ROOT / "docs/snapshots/code.json").read_text()).items() <= hashes.items()
 
 
+@pytest.mark.long
 def test_an_editable_install_is_a_file_of_paths_without_a_hook(clone: Path, tmp_path: Path) -> None:
     made = install(tmp_path / "environment", "--editable", clone, ASSAY_ARTIFACTS=str(CONTRACTS))
     files = {path.name: path.read_text() for path in made.site.glob("*.pth")}

@@ -160,7 +160,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("reading", WRONG_READINGS, ids=lambda reading: reading[0].split(":")[0])
-@pytest.mark.gate_takes(8)
+@pytest.mark.gate_takes(3)
 def test_a_wrong_reading_of_a_rule_gives_wrong_answers(reading: tuple[str, ...], quick: Path, tmp_path: Path) -> None:
     _, module, old, new = reading
     for path in HERE.glob("*.mjs"):

@@ -94,6 +94,7 @@ def lose_bases(run: RoundStageRun) -> None:
             assert lose(run, lambda data, part=largest: part in data) >= 1  # type: ignore[misc]
 
 
+@pytest.mark.long
 def test_every_update_comes_with_the_root_that_was_committed(run: RoundStageRun) -> None:
     archive, view = stranger(run)
     for work in view.state.works.values():

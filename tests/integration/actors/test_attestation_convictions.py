@@ -92,6 +92,7 @@ def test_who_agrees_with_a_blind_one_is_convicted_at_the_key_it_answered_for(
     assert 0 < game.ref.duty < len(finding.keys) and is_spotless(made, view)
 
 
+@pytest.mark.long
 def test_who_lost_a_stake_by_what_it_signed_registers_no_other_ticket(stage: SharedChain, tmp_path: Path) -> None:
     """Bad luck: a machine that errs loses one stake after another, as long as any is free."""
     made = audited(stage, tmp_path, {AuditCheat.FALSE_ACCUSER: 3})
@@ -104,6 +105,7 @@ def test_who_lost_a_stake_by_what_it_signed_registers_no_other_ticket(stage: Sha
     assert len([held for held in view.books.registry.tickets.values() if held.owner == who.me]) == 3
 
 
+@pytest.mark.long
 def test_a_false_accusation_loses_its_game_and_its_update_part_its_ticket(stage: SharedChain, tmp_path: Path) -> None:
     made = audited(stage, tmp_path, {AuditCheat.FALSE_ACCUSER: 3})
     view = made.settle(lambda view: bool(lost_by(made, view, "false-accuser", Side.DEFENDER, ClaimKind.ATTESTATION)))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assay.provenance.books import history_of
 from assay.provenance.document import NO_STORE, card_document
 from tests.harness.actors.disputed import aside
 from tests.harness.actors.whole_run import WholeRun
 
 
+@pytest.mark.long
 def test_what_a_convicted_auditor_signed_was_replayed_by_nobody(disputed: WholeRun) -> None:
     """Attack: an auditor that signs without looking, and a card that vouches for work which nobody saw."""
     with aside(disputed):

@@ -137,6 +137,7 @@ def test_who_signs_without_computing_is_accused_by_honest_auditors_alone(
     assert {a.ticket for a in accusations(view)} <= honest
 
 
+@pytest.mark.long
 def test_who_never_opens_is_fined_and_then_loses_its_ticket(stage: SharedChain, tmp_path: Path) -> None:
     made = audited(stage, tmp_path, AuditCheat.ABSENT)
     made.play_round()

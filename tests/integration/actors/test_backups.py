@@ -82,6 +82,7 @@ def first_unit_of(made: WholeRun, name: str) -> Callable[[RunView], bool]:
     return lambda view: (made.folder / name / "rounds").exists() and not view.works(Round(0))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_who_loses_its_machine_amid_a_round_and_a_game_goes_on_from_a_backup(machines: Machines) -> None:
     made = machines.made
@@ -109,6 +110,7 @@ def test_who_loses_its_machine_amid_a_round_and_a_game_goes_on_from_a_backup(mac
     check_ends(made)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_from_a_backup_of_an_hour_ago_nobody_equivocates_or_loses(machines: Machines) -> None:
     made = machines.made

@@ -38,6 +38,7 @@ def answers_after_a_restart(made: AuditedRun, name: str) -> None:
     assert made.wealth(name) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("why", ["the base fee is above the cap", "the wallet has no coins"])
 def test_a_time_of_dear_gas_uses_up_no_number_of_a_chain(stage: SharedChain, tmp_path: Path, why: str) -> None:
     made = new_audited_run(stage, tmp_path, small_work())

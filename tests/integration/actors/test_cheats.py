@@ -59,6 +59,7 @@ def test_what_is_left_undone_costs_weight_and_stops_nobody(
         assert view.votes(2).root == replayed_bases(run, 2, counted=[counted, ALL])[2]
 
 
+@pytest.mark.long
 def test_one_that_opens_a_false_root_stands_alone_behind_it(stage: SharedChain, tmp_path: Path) -> None:
     run = played(stage, tmp_path, "false-root", rounds=1)
     view = run.view
@@ -69,6 +70,7 @@ def test_one_that_opens_a_false_root_stands_alone_behind_it(stage: SharedChain, 
     assert 1 in view.books.generations.inputs  # X was built, so that a game can open
 
 
+@pytest.mark.long
 def test_a_copied_update_is_merged_though_its_own_work_was_other(stage: SharedChain, tmp_path: Path) -> None:
     view = played(stage, tmp_path, "copied-update", rounds=1).view
     works = {w.seat: w.work for w in view.works(Round(0))}
@@ -98,6 +100,7 @@ def game_about(ref: ClaimRef) -> Game:
     return cast(Game, SimpleNamespace(ref=ref))
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("cheat", ["false-step", "false-update"])
 def test_a_lie_is_merged_and_found_by_its_roots_alone(stage: SharedChain, tmp_path: Path, cheat: str) -> None:
     run = played(stage, tmp_path, cheat, rounds=1)

@@ -16,6 +16,7 @@ from tests.harness.actors.world import SharedChain, small_work
 from tests.harness.auditors.audited_run import new_audited_run
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize(("cheat", "kind"), [("false-step", ClaimKind.INTERVAL), ("false-update", ClaimKind.UPDATE)])
 def test_a_lying_solver_is_convicted_by_the_element_that_the_contract_computes(
     stage: SharedChain, tmp_path: Path, cheat: str, kind: ClaimKind

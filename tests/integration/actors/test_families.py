@@ -117,7 +117,7 @@ def check_verdict(
 
 
 @pytest.mark.parametrize("family", Family, ids=lambda f: f.name)
-@pytest.mark.gate_takes(6)
+@pytest.mark.gate_takes(2)
 def test_a_lie_in_this_family_is_convicted_and_every_field_of_the_proof_counts(
     claims_of: Callable[[Family], RoundClaims], family: Family
 ) -> None:
@@ -151,7 +151,7 @@ def test_a_lie_in_this_family_is_convicted_and_every_field_of_the_proof_counts(
 
 
 @pytest.mark.parametrize("family", Family, ids=lambda f: f.name)
-@pytest.mark.gate_takes(4)
+@pytest.mark.gate_takes(1)
 def test_a_challenger_that_lies_in_this_family_about_a_true_claim_loses(
     claims_of: Callable[[Family], RoundClaims], family: Family
 ) -> None:

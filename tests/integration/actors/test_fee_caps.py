@@ -18,6 +18,7 @@ from tests.harness.actors.whole_run import WholeRun, new_whole_run
 from tests.harness.actors.world import SharedChain
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_work_is_paid_in_a_run_whose_cap_is_below_every_fee(
     stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assay.protocol.game.clock import DEFERRALS
 from assay.protocol.game.table import Side
 from tests.harness.actors.disputed import aside, check_judged, is_judged
 from tests.harness.actors.whole_run import WholeRun
 
 
+@pytest.mark.long
 def test_actors_wait_and_defer_above_the_fee_cap_and_the_truth_still_wins(disputed: WholeRun) -> None:
     chain, cap = disputed.chain, disputed.run.charter.chain.fee_cap
     with aside(disputed):

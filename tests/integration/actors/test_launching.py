@@ -33,6 +33,7 @@ from tests.harness.actors.whole_run import PACE, new_whole_run, tiny_rounds
 from tests.harness.actors.world import SharedChain
 
 
+@pytest.mark.long
 def test_a_run_is_launched_once_it_lacks_neither_tickets_nor_seats_nor_money(
     stage: SharedChain, tmp_path: Path
 ) -> None:

@@ -68,6 +68,7 @@ def staffed(made: WholeRun) -> None:
 EVERYBODY = ("ada", "bob", "vera", "viktor")
 
 
+@pytest.mark.long
 def test_who_leaves_before_its_commitment_commits_first_and_keeps_its_fee(stage: SharedChain, tmp_path: Path) -> None:
     made = new_whole_run(stage, tmp_path, seats=2, rounds=6, rates=RATES)
     staffed(made)
@@ -112,6 +113,7 @@ def test_who_leaves_amid_accusations_and_games_pursues_them_first(stage: SharedC
     assert not made.fines("vera") + made.fines("viktor")
 
 
+@pytest.mark.long
 def test_who_leaves_before_the_run_opens_gets_all_back(stage: SharedChain, tmp_path: Path) -> None:
     made = new_whole_run(stage, tmp_path, seats=2, rates=RATES)
     staffed(made)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from assay.demo.cast import Cast
 from assay.demo.play import launch
 from assay.demo.scene import DemoOptions, DemoScene
@@ -13,6 +15,7 @@ from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import SharedChain
 
 
+@pytest.mark.long
 def test_a_demo_goes_on_when_its_run_was_opened_before_it_looked(stage: SharedChain, tmp_path: Path) -> None:
     made = new_whole_run(stage, tmp_path)
     for name in ("ada", "bob", "cleo", "dan"):

@@ -58,6 +58,7 @@ def signed(stage: SharedChain, tmp_path: Path) -> Iterator[tuple[WholeRun, list[
         yield made, [signers.enter_context(move_key(made, name, tmp_path / f"far-{name}")) for name in ("ada", "vera")]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_actors_with_keys_elsewhere_win_though_their_signers_fail_for_a_while(
     signed: tuple[WholeRun, list[SignerProcess]],

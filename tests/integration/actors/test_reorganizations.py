@@ -71,6 +71,7 @@ def test_a_reorganization_at_any_point_of_round_and_game_changes_no_outcome(made
     assert undone > 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("milestone", ["a game was opened", "a node was opened"])
 def test_killed_in_the_reorganization_everybody_finishes_the_game_that_is_left(made: WholeRun, milestone: str) -> None:
     made.settle(MILESTONES["the call was opened"])

@@ -134,6 +134,7 @@ def test_the_last_generation_is_challenged_from_seats_that_nobody_leaves_before(
     assert {t.until for t in opened.view.books.tenures.tenures.values()} == {1}
 
 
+@pytest.mark.long
 def test_who_leaves_challenges_first_what_it_knows_to_be_false(stage: SharedChain, tmp_path: Path) -> None:
     run = lied_to(stage, tmp_path, rounds=3)
     run.settle(lambda run: len(run.view.works(Round(1))) == 8)
@@ -151,6 +152,7 @@ def test_who_leaves_challenges_first_what_it_knows_to_be_false(stage: SharedChai
     assert not leaves(last, replace(mine, challenger=run.players["solver 5"].agent.me)) and leaves(last, mine)
 
 
+@pytest.mark.long
 def test_who_errs_once_computes_again_and_challenges_nobody(stage: SharedChain, tmp_path: Path) -> None:
     run = new_round_run(stage, tmp_path, small_work(), rounds=2, challenge=WINDOW)
     for k in range(7):

@@ -144,7 +144,7 @@ class ErringOnce(SlowCompute):
         return ((bytes([end[0][0][0] ^ 1]) + end[0][0][1:], *end[0][1:]), *end[1:])
 
 
-@pytest.mark.gate_takes(2)
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize("marks", ["with marks", "without marks"])
 def test_a_machine_that_erred_once_does_its_pass_again_and_accuses_nobody(

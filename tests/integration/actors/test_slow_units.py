@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from assay.sponsor.charters import Pace
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import COMPUTE, SharedChain
@@ -31,6 +33,7 @@ class StallingOnce:
         return COMPUTE.run(program, lists, steps, tamper, on_step)
 
 
+@pytest.mark.long
 def test_a_solver_whose_first_unit_was_slow_goes_on_and_commits(stage: SharedChain, tmp_path: Path) -> None:
     """Attack: four units that would each take what the first did are not done in time, and no other was begun."""
     pace = Pace(units=5, least=4, steps=2, commit=600)

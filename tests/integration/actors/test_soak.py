@@ -56,6 +56,7 @@ def check_disks_are_bounded(soaked: SoakedRun) -> None:
             assert not folder.exists() or len({f.name.partition("-")[0] for f in folder.iterdir()}) <= 2, (name, kind)
 
 
+@pytest.mark.long
 def test_everything_fails_for_three_rounds_and_nobody_honest_loses(stage: SharedChain, tmp_path: Path) -> None:
     soaked = soak(stage, tmp_path, 3, seed=7, every=3, told=lambda _: None)
     assert sum(soaked.faults().values()) > 10

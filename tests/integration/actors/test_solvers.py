@@ -283,6 +283,7 @@ def test_who_cannot_have_an_update_says_so_and_nobody_waits_for_its_root(stage: 
     assert mine.see().work(Round(1), Seat(3)) is not None
 
 
+@pytest.mark.long
 def test_who_was_late_is_paid_for_a_round_though_the_next_one_began(stage: SharedChain, tmp_path: Path) -> None:
     """Attack: fast others, and a store that is silent for as long as a round takes them."""
     run = new_round_run(stage, tmp_path, small_work(), rounds=2)

@@ -58,6 +58,7 @@ def commit(made: WholeRun) -> ChallengesContract:
     return contract
 
 
+@pytest.mark.long
 def test_a_challenge_opens_a_game_before_a_wind_down_and_none_after_it(made: WholeRun) -> None:
     bob, run, chain = made.players["bob"].agent, made.run, made.chain
     free = made.free(bob.me)

@@ -166,6 +166,7 @@ def test_another_process_with_the_same_key_delays_a_reply_and_no_more(siege: Sie
     assert balance(siege, payee) == len(paid) == 3
 
 
+@pytest.mark.long
 def test_a_defender_that_is_restarted_with_a_stuck_reply_outbids_itself(siege: Siege) -> None:
     ada, pool = siege.ada, siege.pool
     siege.puppet.select(siege.game_id)

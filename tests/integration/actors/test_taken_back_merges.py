@@ -39,6 +39,7 @@ def mine(made: WholeRun, second: int, method: str, *args: Any) -> int:
     return int(chain.w3.eth.wait_for_transaction_receipt(chain.rpc(method, *args), timeout=30)["status"])
 
 
+@pytest.mark.long
 def test_an_honest_opening_mined_again_over_another_mask_is_refused_and_is_free(made: WholeRun) -> None:
     """Attack: who committed last says in the new history that it holds its own update alone; the other's root, which is
     over both, would be false there, and its S taken."""

@@ -46,6 +46,7 @@ def test_two_processes_that_start_at_once_take_one_seat_and_no_chain_twice(
     assert len(anchors) == len(set(anchors)) == 5
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_two_processes_go_through_a_round_and_a_game_and_lose_nothing(
     stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -53,7 +53,6 @@ TYPES = {
     "powersgd": {DType.U16},
     "cocktail": {DType.U8, DType.U16},
 }
-IN_THE_GATE = ("int8",)
 
 
 class MeteredStore:
@@ -94,9 +93,8 @@ def roots_without_a_chain(prepared: PreparedRounds, scalars_of: Callable[[int, i
     return found
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in IN_THE_GATE else pytest.param(name, marks=pytest.mark.long) for name in MOST]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", MOST)
 def test_a_run_of_small_updates_ends_where_it_ends_without_a_chain(
     stage: SharedChain, tmp_path: Path, name: str
 ) -> None:

@@ -149,7 +149,7 @@ def good(stage: SharedChain, tmp_path_factory: pytest.TempPathFactory) -> WholeR
 
 
 @pytest.mark.parametrize("what", STARTS)
-@pytest.mark.gate_takes(3)
+@pytest.mark.gate_takes(1)
 def test_nobody_puts_anything_at_stake_in_a_run_that_cannot_be_trained(
     good: WholeRun, tmp_path: Path, what: str
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_solvers_day_is_bounded_by_what_the_runs_own_rounds_show(posted: tuple
     assert "the mean of the last 3" in day["assumes"]
 
 
+@pytest.mark.long
 def test_a_machine_that_is_too_small_or_too_slow_is_told_why(
     posted: tuple[Desk, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -171,6 +172,7 @@ def test_gas_above_the_runs_cap_is_a_reason_to_stay_away(posted: tuple[Desk, Any
     ]
 
 
+@pytest.mark.long
 def test_a_slow_store_is_slow_though_parameters_are_zeros(
     posted: tuple[Desk, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ def test_a_backup_of_a_running_actor_is_restored_into_an_empty_home(
         home.run("backup", "sol", "--out", str(out))
 
 
+@pytest.mark.long
 def test_a_stick_without_links_takes_key_and_backup(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_backup_holds_what_actors_were_started_with(
         assert (settings.run, settings.rpc_url, settings.tip_floor) == (flags["run"], flags["rpc_url"], 9)
 
 
+@pytest.mark.long
 def test_a_backup_mixes_no_settings(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An actor was started in one run; the configuration names another by now, with its code and its events."""
     started = {"run": "0x" + "34" * 20, "rpc_url": "http://node:1", "store": "s3://bucket/first"}
@@ -135,6 +137,7 @@ def test_a_backup_mixes_no_settings(home: Home, tmp_path: Path, monkeypatch: pyt
     assert back["started_with"] == {str(other.actors / "solver-sol"): started}
 
 
+@pytest.mark.long
 def test_of_actors_in_two_runs_each_folder_says_its_own(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +195,7 @@ def test_a_backup_is_tested_as_an_exported_folder_is_and_is_no_key_to_import(hom
         home.run("test-recovery", "sol", "--backup", str(out))
 
 
+@pytest.mark.long
 def test_a_home_that_takes_no_settings_has_its_key_back_all_the_same(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +216,7 @@ def test_folders_of_one_name_are_not_taken_for_one(home: Home, tmp_path: Path) -
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.long
 def test_a_disk_that_takes_no_folder_is_said_and_keeps_no_half_of_it(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -224,6 +224,7 @@ def test_an_error_is_a_document_too(waiting: dict[tuple[str, ...], subprocess.Po
     assert error["remedy"]
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("words", STATUSES)
 def test_a_status_of_a_node_that_is_down_is_a_document(
     waiting: dict[tuple[str, ...], subprocess.Popen[str]], words: tuple[str, ...]
@@ -233,6 +234,7 @@ def test_a_status_of_a_node_that_is_down_is_a_document(
     assert json.loads(done.stdout)["error"]["code"] == "NodeUnreachable"
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("url", URLS_WITH_A_KEY)
 def test_a_node_whose_url_holds_a_key_is_named_without_it(
     waiting: dict[tuple[str, ...], subprocess.Popen[str]], url: str

@@ -35,6 +35,7 @@ def ask(folder: Path, *words: str) -> Any:
     return json.loads(result.stdout)
 
 
+@pytest.mark.long
 def test_an_account_elsewhere_is_named_used_and_backed_up(signer: SignerProcess, tmp_path: Path) -> None:
     home, other, out = tmp_path / "home", tmp_path / "other", str(tmp_path / "sol.backup")
     with pytest.raises(AccountNotNamed):

@@ -120,6 +120,7 @@ def test_names_of_executors_can_be_chosen() -> None:
     assert names == ["stock"]
 
 
+@pytest.mark.long
 def test_a_process_starts_afresh_after_its_cases_and_leaves_none_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.conformance.fuzz.campaign.CASES", 2)
     drawn: list[int] = []

@@ -215,15 +215,16 @@ def test_one_wrong_program_is_found_on_every_executor(vectors: Path) -> None:
         assert wrong == [f"{document['cases'][0]['name']}, output 0"]
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize(
     ("file", "key", "groups"),
     [
-        pytest.param("arithmetic", "finish", {("reference", "roundings")}, marks=pytest.mark.long),
+        ("arithmetic", "finish", {("reference", "roundings")}),
         ("arithmetic", "random", {("reference", "random")}),
-        pytest.param("digests", "tree", {("reference", "digests")}, marks=pytest.mark.long),
-        pytest.param("rules", "descriptors", {("reference", "rules")}, marks=pytest.mark.long),
+        ("digests", "tree", {("reference", "digests")}),
+        ("rules", "descriptors", {("reference", "rules")}),
         ("elements", "elements", {("reference", "elements")}),
-        pytest.param("beacon", "hashes", {("py_ecc", "beacon")}, marks=pytest.mark.long),
+        ("beacon", "hashes", {("py_ecc", "beacon")}),
     ],
 )
 def test_one_wrong_answer_is_found_in_its_group(

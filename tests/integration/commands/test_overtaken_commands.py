@@ -102,6 +102,7 @@ def shared(posted: SharedRun) -> SharedRun:
     return posted
 
 
+@pytest.mark.long
 def test_who_opens_a_run_that_others_opened_is_told_that_it_is_open_already(shared: SharedRun) -> None:
     words, run, desk = ("run", "open", *shared.at), shared.run, shared.desk
     with overtaken(run.escrow.launch(), shared.made.launch):
@@ -130,6 +131,7 @@ def resting(*meanwhile: Callable[[], object]) -> Iterator[None]:
     assert not to_come, "it does not wait"
 
 
+@pytest.mark.long
 def test_who_waits_for_what_a_run_lacks_opens_it_once_it_is_there(posted: SharedRun) -> None:
     made, chain = posted.made, posted.run.chain
     made.solver("ada")
@@ -141,6 +143,7 @@ def test_who_waits_for_what_a_run_lacks_opens_it_once_it_is_there(posted: Shared
     assert len(waits) == 2 and "5 tickets" in waits[0] and "tickets" not in waits[1] and "of escrow" in waits[1]
 
 
+@pytest.mark.long
 def test_who_waits_while_others_open_the_run_is_told_so(posted: SharedRun) -> None:
     made = posted.made
     made.solver("ada")
@@ -163,6 +166,7 @@ def test_who_waits_for_a_run_that_is_cancelled_waits_no_longer(posted: SharedRun
         assert posted.desk.json("run", "show", "--wait", *posted.desk.run_words)["phase"] == "cancelled"
 
 
+@pytest.mark.long
 def test_who_waits_for_the_end_of_a_run_is_shown_how_it_ended(shared: SharedRun) -> None:
     with resting(shared.made.launch, lambda: None, shared.wind_down):
         done = shared.desk("run", "show", "--wait", "--json", *shared.desk.run_words)
@@ -175,6 +179,7 @@ def test_who_waits_to_open_sends_and_a_multisig_sends_nothing(posted: SharedRun)
     assert refused.code == "OptionsClash"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("again", ["12.5", "20"])
 def test_who_funds_again_after_the_node_failed_in_between_pays_once(posted: SharedRun, again: str) -> None:
     run, sponsor, first = posted.run, posted.made.stage.sponsor, Wei(25 * TOKEN // 2)
@@ -207,6 +212,7 @@ def test_who_holds_too_little_beside_its_free_stake_pays_nothing(posted: SharedR
     assert run.chain.ask(run.escrow.balance()) == held
 
 
+@pytest.mark.long
 def test_who_opens_a_run_twice_opened_it_once(shared: SharedRun) -> None:
     words, chain = ("run", "open", *shared.at), shared.run.chain
     assert shared.desk.json(*words) == {"opened": chain.head().timestamp}
@@ -214,6 +220,7 @@ def test_who_opens_a_run_twice_opened_it_once(shared: SharedRun) -> None:
     assert shared.desk.json(*words) == {"opened": None} and chain.head() == head
 
 
+@pytest.mark.long
 def test_who_funds_a_run_that_ends_meanwhile_is_told_where_the_tokens_are(shared: SharedRun) -> None:
     made, run, sponsor = shared.made, shared.run, shared.made.stage.sponsor
     made.launch()
@@ -317,6 +324,7 @@ def test_what_was_claimed_is_said_in_tokens(posted: SharedRun) -> None:
     assert line.startswith(f"claimed of {token}") and 6 < float(line.split()[-1]) <= 7
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 def test_a_funder_whom_others_refund_first_has_everything_back(posted: SharedRun, when: str) -> None:
     run, chain, sponsor = posted.run, posted.run.chain, posted.made.stage.sponsor

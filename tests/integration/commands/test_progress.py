@@ -168,6 +168,7 @@ def test_a_command_draws_a_bar_at_a_terminal_and_prints_one_document(
     assert b"capturing" not in output and b"\x1b" not in output
 
 
+@pytest.mark.long
 def test_a_command_says_plain_lines_where_nobody_looks(own: tuple[Path, dict[str, str]]) -> None:
     folder, surroundings = own
     done = subprocess.run(COMMAND, cwd=folder, env=surroundings, capture_output=True, text=True, check=True)

@@ -52,6 +52,7 @@ def pulled(desk: Desk, folder: Path, *words: str) -> tuple[Any, bytes, bytes]:
     return said, (folder / "README.md").read_bytes(), (folder / "model-card.json").read_bytes()
 
 
+@pytest.mark.long
 def test_two_pulls_write_the_same_card_though_blocks_went_by(posted: tuple[Desk, Any], tmp_path: Path) -> None:
     desk, document = posted
     said, *files = pulled(desk, tmp_path)

@@ -108,6 +108,7 @@ def disputed(name: str, families: list[Family]) -> list[Family]:
     return found
 
 
+@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize("name", IN_THE_GATE)
 def test_a_lie_inside_a_rule_ends_at_its_one_element(name: str) -> None:
     rarest = families_of(name)[:1]

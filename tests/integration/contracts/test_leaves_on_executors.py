@@ -119,6 +119,7 @@ def test_a_leaf_computes_what_both_executors_compute_at_length(name, leaf_harnes
     _fuzzed(name, (leaf_harness, leaves), drawn, elements=4)
 
 
+@pytest.mark.long
 def test_every_family_is_fuzzed_and_by_native_kernels_but_for_ranks() -> None:
     present = {f for name in SUBJECTS for f in CONTRACTS if candidates(subject(name)[0], f)}
     assert present == set(CONTRACTS)

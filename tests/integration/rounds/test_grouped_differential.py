@@ -14,6 +14,7 @@ from tests.harness.rounds.told_world import ToldGroupedWorld
 SEEDS, STEPS = 7, 260
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_grouped_contracts_model_and_index_agree_after_every_call() -> None:
     chain = RoundChain(TERMS)

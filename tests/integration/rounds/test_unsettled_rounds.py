@@ -127,6 +127,7 @@ def test_a_round_opens_when_a_base_may_be_final_and_not_a_second_before(world: T
     assert told(world) is None and world.restart() == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("world", [AUDITED, CHALLENGED], indirect=True)
 def test_rounds_as_long_as_the_charter_says_wait_for_nothing(world: ToldMoneyWorld) -> None:
     people, timing = begin(world), world.charter.timing

@@ -119,7 +119,7 @@ def play(seed: int, shifts: int) -> Counter[str]:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("shifts", [1, 2])
-@pytest.mark.gate_takes(2)
+@pytest.mark.gate_takes(1)
 def test_an_auditor_finds_what_the_model_lets_it_answer_and_nothing_else(seed: int, shifts: int) -> None:
     seen = play(seed, shifts)
     print(dict(seen))

@@ -70,6 +70,7 @@ def test_every_method_trains_and_small_updates_train_nearly_alike(model: PresetM
     assert carried == {"sparse-carried": 4.0, "sparse-carried-int4": rows["int4"].bytes_per_parameter}
 
 
+@pytest.mark.long
 def test_fragments_in_turn_divide_the_peak_and_arrive_all_in_the_end(model: PresetModel, untrained: float) -> None:
     row = train(replace(JOB, method="streaming-overlap"), model)
     assert row.loss < untrained - 0.3 and row.carried > 12
@@ -134,6 +135,7 @@ def test_each_worker_keeps_what_it_did_not_send_from_round_to_round(model: Prese
     assert not all(torch.equal(a, b) for a, b in zip(*training._kept, strict=True))
 
 
+@pytest.mark.long
 def test_what_the_file_holds_is_not_run_again_and_stands_beside_f32(model: PresetModel, tmp_path: Path) -> None:
     file, said = tmp_path / "runs.csv", []
     jobs = [replace(JOB, method=name, rounds=1) for name in ("int8", "f32")]

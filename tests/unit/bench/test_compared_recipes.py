@@ -89,7 +89,7 @@ RUN = "ab" * 32
 
 @pytest.mark.parametrize(("model", "statistics"), [(PLAIN, 0), (STATISTICS, 3)], ids=["plain", "norm"])
 @pytest.mark.parametrize("method", ["f32", "int8"])
-@pytest.mark.gate_takes(2)
+@pytest.mark.gate_takes(1)
 def test_a_training_begins_as_a_run_of_the_recipe_does(model: RecipeModel, statistics: int, method: str) -> None:
     run = prepare_recipe_rounds(load_recipe(model.name), "own", 2, inner_steps=10, wire=UpdateWire(method))
     training = Training(replace(JOB, model=model.name, method=method, run_id=RUN, seed=7), model)
@@ -166,6 +166,7 @@ def test_what_is_not_for_a_recipe_is_said_before_anything_is_trained(
     assert refused.value.code == code and not (tmp_path / "r.csv").exists()
 
 
+@pytest.mark.long
 def test_a_recipe_that_changes_under_its_name_is_another_and_its_data_too() -> None:
     digests = {RecipeModel(f"{HERE}:{name}", 2).digest for name in ("plain", "slower", "by_sgd", "frozen")}
     assert len(digests | {STATISTICS.digest}) == 5 and RecipeModel(PLAIN.name, 2).digest in digests
@@ -230,6 +231,7 @@ def test_the_command_trains_a_recipe(tmp_path: Path) -> None:
     assert isinstance(clash.exception, UsageError) and clash.exception.code == "OptionsClash"
 
 
+@pytest.mark.long
 def test_the_table_fits_a_screen_and_says_above_it_what_is_the_same_in_all_rows(tmp_path: Path) -> None:
     options = ["compare", "--recipe", PLAIN.name, "--out", str(tmp_path / "r.csv"), "--method", "sparse-carried-int4"]
     result = CliRunner().invoke(app, [*options, "--workers", "2", "--rounds", "1", "--inner-steps", "2"])

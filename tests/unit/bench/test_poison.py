@@ -125,6 +125,7 @@ def test_a_poisoned_training_is_the_same_again_and_a_row_of_its_own(model: Prese
     assert train(job, model).loss == rows[1].loss != rows[0].loss
 
 
+@pytest.mark.long
 def test_the_command_crosses_merges_with_poisons(tmp_path: Path) -> None:
     data = tmp_path / "text.txt"
     data.write_text(TEXT, encoding="utf-8")

@@ -53,6 +53,7 @@ def test_an_interrupted_run_ends_as_one_that_was_not(text: str, tmp_path: Path) 
     assert not list(tmp_path.glob("*.partial"))
 
 
+@pytest.mark.long
 def test_finished_runs_are_not_run_again_and_a_torn_line_is(text: str, tmp_path: Path) -> None:
     file, jobs = tmp_path / "runs.jsonl", [QualityRun("characters", "f32", seed, steps=1) for seed in (1, 2)]
     assert len(run(jobs, text, file)) == 2
@@ -84,6 +85,7 @@ def test_a_large_task_has_the_program_of_its_whole_trial_and_calibrates_once(
     assert bits_of(fewer) == bits_of(captured.program)
 
 
+@pytest.mark.long
 def test_both_tiers_see_the_same_batches_and_drop_the_same(small_gpu: NanoSize, text: str, tmp_path: Path) -> None:
     """Another batch or another mask of one step alone parts losses a hundred times as far."""
     jobs = [QualityRun("gpu", tier, 1, steps=4) for tier in ("f32", "fixed14")]
@@ -100,6 +102,7 @@ def test_both_tiers_see_the_same_batches_and_drop_the_same(small_gpu: NanoSize, 
     assert found["fixed14"]["bar"] == 0.01 and found["fixed14"]["met"] is True
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tier", ["f32", "fixed14"])
 def test_steps_that_are_asked_for_together_are_those_asked_for_one_by_one(
     tier: str, small_gpu: NanoSize, text: str, tmp_path: Path

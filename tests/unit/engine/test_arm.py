@@ -79,7 +79,7 @@ def mnemonics(unit: str, instruction_set: str) -> set[str]:
     return {line.split("\t")[1].strip() for line in lines if "\t" in line}
 
 
-@pytest.mark.gate_takes(2)
+@pytest.mark.gate_takes(1)
 def test_no_object_holds_a_fused_multiply_and_add(instruction_set: str):
     for unit in build.units():
         names = mnemonics(unit, instruction_set)
@@ -87,6 +87,7 @@ def test_no_object_holds_a_fused_multiply_and_add(instruction_set: str):
         assert not {n for n in names if n.startswith(("fmla", "fmls", "fmadd", "fmsub", "fnmadd", "fnmsub"))}
 
 
+@pytest.mark.gate_takes(2)
 def test_products_use_the_best_instructions_there_are(instruction_set: str):
     found = dot_kernels(instruction_set)
     wanted = "int8x4" if instruction_set in ("i8mm", "dotprod") else "int16x1"
@@ -164,6 +165,7 @@ def test_digests_are_those_of_hashlib(instruction_set: str, variant: int):
     assert sha256.failure(sha256.Hasher(emulated("sha256", instruction_set), instruction_set, variant=variant)) == ""
 
 
+@pytest.mark.gate_takes(2)
 def test_the_route_inequalities_admit_tiles_where_dot_products_are(instruction_set: str):
     has_tiles = NativeVariant.TILES in dot_kernels(instruction_set).variants
     assert has_tiles == (instruction_set in ("i8mm", "dotprod"))

@@ -79,6 +79,7 @@ def test_editing_a_token_changes_no_earlier_output_bit(precision: Precision, out
             assert not bits_equal(before[:, t:], after[:, t:])
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("outliers", [False, True], ids=["plain", "outliers"])
 def test_a_prefix_alone_gives_the_bits_that_it_gives_inside_a_longer_text(outliers: bool):
     whole, parameters = logits_of(FIXED14, SIZE.context, outliers=outliers)

@@ -53,6 +53,7 @@ def test_hand_written_programs_agree_with_the_reference(example: Example, instru
         assert wrong_outputs(example.program, inputs) == []
 
 
+@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize("instruction_set", PRESENT)
 @given(st.integers(0, 2**32))
 @settings(max_examples=40, deadline=None)

@@ -91,6 +91,7 @@ def mistakes(scalar: ScalarProgram, extents: tuple[str, ...], seed: int) -> list
     return [f"{n}: {a} is not {b}" for n, (a, b) in enumerate(pairs) if a != b]
 
 
+@pytest.mark.gate_takes(64)
 @pytest.mark.parametrize("op", [op for op in Op if op not in CONSTANTS], ids=lambda op: op.name)
 @pytest.mark.parametrize("instruction_set", PRESENT)
 def test_every_operation_agrees_with_the_reference(op: Op, instruction_set: str):

@@ -162,9 +162,8 @@ def classification(m: nn.Module, named: dict[str, Tensor], batch: Sequence[Tenso
     return F.cross_entropy(functional_call(m, named, (batch[0],)).flatten(0, 1), batch[1].flatten().long())
 
 
-@pytest.mark.parametrize(
-    ("precision", "bar"), [BARS[0], pytest.param(*BARS[1], marks=pytest.mark.long)], ids=["fixed14", "fixed22"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("precision", "bar"), BARS, ids=["fixed14", "fixed22"])
 @given(seed=st.integers(0, 2**31))
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_gradients_of_drawn_modules_meet_the_bar(precision: Precision, bar: float, seed: int):

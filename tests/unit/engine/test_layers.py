@@ -135,6 +135,7 @@ POOLS = {
 }
 
 
+@pytest.mark.gate_takes(4)
 @pytest.mark.parametrize("name", POOLS)
 def test_pooling_and_its_gradients(name: str):
     assert_computes(with_gradients(POOLS[name]), X)
@@ -170,7 +171,7 @@ MODULES = {
 
 
 @pytest.mark.parametrize("name", MODULES)
-@pytest.mark.gate_takes(3)
+@pytest.mark.gate_takes(1)
 def test_stock_modules_and_their_gradients(name: str):
     torch.manual_seed(0)
     module, x = MODULES[name]()
@@ -218,6 +219,7 @@ ACTIVATIONS = [
 ]
 
 
+@pytest.mark.gate_takes(4)
 @pytest.mark.parametrize("function", ACTIVATIONS, ids=lambda f: f.__name__)
 def test_activations_and_their_gradients(function):
     assert_computes(with_gradients(function), M)

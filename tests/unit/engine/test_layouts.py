@@ -37,11 +37,13 @@ CHAINS = {
 }
 
 
+@pytest.mark.gate_takes(4)
 @pytest.mark.parametrize("name", CHAINS)
 def test_chains_of_convolutions_and_their_gradients(name: str):
     assert_computes(with_gradients(CHAINS[name]), X, W)
 
 
+@pytest.mark.gate_takes(4)
 @pytest.mark.parametrize("name", POOLS)
 def test_pools_behind_a_convolution_and_their_gradients(name: str):
     assert_computes(with_gradients(lambda x, w: POOLS[name](F.conv2d(x, w, padding=1))), X, W)

@@ -36,7 +36,7 @@ def flat(lists) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.gate_takes(5)
+@pytest.mark.gate_takes(2)
 def test_three_steps_are_exact_and_follow_eager_pytorch(name: str):
     step, program = stepped(name)
     assert violations(program) == ()
@@ -57,7 +57,7 @@ def test_three_steps_are_exact_and_follow_eager_pytorch(name: str):
     assert moved == trained if name != "muon" else sum(moved) == 1
 
 
-@pytest.mark.gate_takes(6)
+@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_node_equals_the_reference(name: str):
     step, program = stepped(name)

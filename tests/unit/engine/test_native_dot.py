@@ -189,6 +189,7 @@ def test_many_terms_of_one_sign_do_not_overflow(kernels: DotKernels, threads: in
         check(kernels, (a, zero, b, zero[:, :2]), pa, pb)
 
 
+@pytest.mark.gate_takes(40)
 @pytest.mark.parametrize("largest", [4094, 4095, 4096, 4097, 5791, 5793, 8191])
 @pytest.mark.parametrize("terms", [31, 127, 128, 129, 256, 511, 512, 513, 1200])
 def test_runs_that_norms_allow_end_before_32_bits_are_full(kernels: DotKernels, largest: int, terms: int):
@@ -319,7 +320,7 @@ def random_node(rng: random.Random) -> tuple[Program, Dot, list[Tensor]]:
     return Program(inputs, (4,), ()), Dot(TensorSpec(DType.F32, dims), red, pa, pb, a, b, ea, eb), values
 
 
-@pytest.mark.gate_takes(3)
+@pytest.mark.gate_takes(1)
 def test_any_views_are_read_and_stored_as_stock_torch_does(kernels: DotKernels, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(native_dot, "_ONE_THREAD", 1 << 14)  # some on one thread, some on more
     rng = random.Random(9)

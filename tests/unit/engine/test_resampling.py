@@ -32,6 +32,7 @@ CASES = {
 }
 
 
+@pytest.mark.gate_takes(4)
 @pytest.mark.parametrize("name", CASES)
 def test_resampling_and_its_gradients(name: str):
     assert_computes(with_gradients(CASES[name]), X)

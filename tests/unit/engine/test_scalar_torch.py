@@ -188,6 +188,7 @@ print(torch.backends.cpu.get_cpu_capability(), digest.hexdigest())
 """
 
 
+@pytest.mark.long
 def test_every_instruction_set_gives_the_same_bits() -> None:
     found = {}
     for capability in ("default", "avx2", "avx512"):

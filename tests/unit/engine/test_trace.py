@@ -43,6 +43,7 @@ def test_an_honest_trace_answers_as_the_reference_does(example: Example):
     assert_same(TorchTrace(example.program, example.state, STEPS), example.trace(STEPS))
 
 
+@pytest.mark.gate_takes(1)
 @pytest.mark.parametrize("example", [every_family(), mlp_step()], ids=lambda e: e.name)
 def test_a_lie_begins_in_exactly_the_node_that_is_tampered_with(example: Example):
     rng = random.Random(1)

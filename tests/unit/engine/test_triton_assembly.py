@@ -133,6 +133,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.long
 def test_the_probe_multiplies_by_every_instruction_that_products_take(tmp_path: Path):
     """Small blocks by those of a warp, large ones by those of several: one of them says nothing of the other."""
     done = without_interpreter(tmp_path, "-c", INSTRUCTIONS)
@@ -167,6 +168,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.long
 def test_products_of_tiles_of_few_rows_or_columns_can_be_compiled(tmp_path: Path):
     """Heads of 20 by 14: tensor cores multiply 32 bytes at least, which the interpreter does not ask for."""
     done = without_interpreter(tmp_path, "-c", SMALL_TILES)

@@ -159,7 +159,8 @@ def four_sides() -> tuple[Program, list[list[Tensor]]]:
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.parametrize("most_splits", [pytest.param(0, marks=pytest.mark.long), 9], ids=["packed", "split"])
+@pytest.mark.long
+@pytest.mark.parametrize("most_splits", [0, 9], ids=["packed", "split"])
 def test_each_side_is_cut_and_every_product_is_checked_whole(most_splits: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(triton_products, "MOST_SPLITS", most_splits)
     seen = small_blocks(monkeypatch)

@@ -44,6 +44,7 @@ def test_every_node_of_a_witness_is_what_the_reference_says(variant: KernelVaria
     assert differing_nodes(example.program, tensors_of(example.program, example.state), variant) == []
 
 
+@pytest.mark.long
 def test_one_accumulator_by_every_executor_alone_and_in_pieces() -> None:
     plain, program, state = step()
     ends = {
@@ -58,6 +59,7 @@ def test_one_accumulator_by_every_executor_alone_and_in_pieces() -> None:
     assert state_io.state_root(ends["stock"][:3]) == state_io.state_root(Executor(plain).repeat(state[:3], 3))
 
 
+@pytest.mark.long
 def test_the_accumulator_of_a_captured_training_is_the_references() -> None:
     _, program, state = step()
     values = ReferenceExecutor(program).run(state_io.to_lists_of_bytes(state))

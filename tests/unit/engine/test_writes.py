@@ -127,6 +127,7 @@ WRITES = {
 }
 
 
+@pytest.mark.gate_takes(4)
 @pytest.mark.parametrize("name", WRITES)
 def test_writes_and_their_gradients(name: str):
     function, x = WRITES[name]

@@ -62,7 +62,7 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore:index_reduce")
-@pytest.mark.gate_takes(8)
+@pytest.mark.gate_takes(3)
 def test_operators_written_out_and_their_gradients(name: str):
     function, x = CASES[name]
     assert_computes(with_gradients(function), x)

@@ -48,7 +48,7 @@ def never_read(_: Path) -> int:
 
 @pytest.mark.parametrize("form", ["plain", "json"])
 @pytest.mark.parametrize("stderr", [full, gone, never_read], ids=["full disk", "gone pipe", "unread pipe"])
-@pytest.mark.gate_takes(3)
+@pytest.mark.gate_takes(1)
 def test_who_acts_goes_on_whatever_became_of_its_stderr(
     tmp_path: Path, stderr: Callable[[Path], int], form: str
 ) -> None:

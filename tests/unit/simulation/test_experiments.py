@@ -61,6 +61,7 @@ def test_a_larger_cartel_is_found_less() -> None:
     assert found_shares(Complicity.JOIN, 27).mean < found_shares(Complicity.JOIN, 15).mean / 2
 
 
+@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize(
     "group",
     [

@@ -67,6 +67,7 @@ def test_anybody_with_the_card_finds_the_loss_that_stock_pytorch_finds(
     assert weigh(root) == weigh(root)
 
 
+@pytest.mark.long
 def test_a_loss_that_draws_is_measured_with_the_same_draws_each_time() -> None:
     def noisy(module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
         return loss(module, x + torch.rand(x.shape), y)

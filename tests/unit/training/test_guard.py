@@ -61,6 +61,7 @@ def a_round(corpus: Corpus, base: tuple[list[Tensor], list[Tensor]], **terms: ob
     return training
 
 
+@pytest.mark.long
 def test_honest_rounds_pass_a_guard_and_end_on_the_bits_that_they_end_on_without_one(corpus: Corpus) -> None:
     with_guard, without = (
         Training(replace(JOB, guard=guard), PresetModel(TINY, corpus)) for guard in (TOLERANCE, None)

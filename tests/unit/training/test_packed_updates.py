@@ -159,7 +159,7 @@ def test_a_place_that_a_short_chunk_lacks_is_nobodys() -> None:
 
 
 @pytest.mark.parametrize("wire", PACKED)
-@pytest.mark.gate_takes(2)
+@pytest.mark.gate_takes(1)
 def test_merges_of_packed_updates_have_the_bits_of_stock_pytorch(wire: UpdateWire) -> None:
     start, momentum, rule = random_list(1), random_list(2), MergeRule(limit=0.5)
     sent = [COMPUTE_UPDATE[wire](start, random_list(3 + k))[0] for k in range(3)]

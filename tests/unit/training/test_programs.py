@@ -87,6 +87,7 @@ def test_two_tiny_steps_equal_the_reference_on_every_node(small_corpus: Corpus):
     assert differing_nodes(program, state) == []
 
 
+@pytest.mark.long
 def test_restarting_steps_equal_the_reference_and_know_their_place_in_the_round(small_corpus: Corpus):
     program = training_program(TINY, small_corpus, restarts=True)
     assert program.root != training_program(TINY, small_corpus).root

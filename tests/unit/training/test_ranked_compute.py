@@ -152,7 +152,8 @@ def test_a_leader_whose_other_rank_dies_goes_on_alone_with_the_same_bits() -> No
     check_alone(*leader)
 
 
-@pytest.mark.parametrize("at", ["works", pytest.param("waits", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("at", ["works", "waits"])
 def test_a_rank_that_is_stopped_holds_the_leader_up_for_no_game(at: str) -> None:
     """Its connections are there, and nothing comes of them: as when its machine is gone without a word."""
     expected()

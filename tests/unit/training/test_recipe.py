@@ -71,6 +71,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.gate_takes(3)
 @pytest.mark.parametrize("name", OPTIONS)
 def test_a_captured_recipe_computes_what_eager_pytorch_computes(name: str):
     ours, theirs = stepped(RecipeStep(recipe(**OPTIONS[name])), 4)

@@ -73,6 +73,7 @@ def by_torch(attach: Attach) -> list[Tensor]:
     return [p.detach() for p in module.parameters()]
 
 
+@pytest.mark.gate_takes(3)
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_a_followed_scheduler_sets_the_rates_of_pytorchs_own_loop(name: str):
     step = step_of(SCHEDULERS[name])
