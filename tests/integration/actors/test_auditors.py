@@ -122,7 +122,7 @@ def test_a_false_commitment_is_accused_by_who_is_drawn_and_its_seat_loses_its_lo
     assert made.wealth("vera") > before
 
 
-@pytest.mark.gate_takes(1)
+@pytest.mark.long
 @pytest.mark.parametrize("cheat", [AuditCheat.BLIND, AuditCheat.COPYING])
 def test_who_signs_without_computing_is_accused_by_honest_auditors_alone(
     stage: SharedChain, tmp_path: Path, cheat: AuditCheat
@@ -149,6 +149,7 @@ def test_who_never_opens_is_fined_and_then_loses_its_ticket(stage: SharedChain, 
     assert before - made.wealth("mallory") >= made.run.charter.economics.ticket_bond and not view.games
 
 
+@pytest.mark.long
 def test_who_drops_a_duty_is_fined_for_it_and_others_do_it(stage: SharedChain, tmp_path: Path) -> None:
     made = audited(stage, tmp_path, AuditCheat.DROPPING)
     before = made.wealth("mallory")

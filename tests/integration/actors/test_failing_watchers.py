@@ -20,6 +20,7 @@ class Raising:
     begun = tried = turned
 
 
+@pytest.mark.long
 def test_whoever_is_challenged_answers_though_all_that_watch_it_fail(
     disputed: WholeRun, caplog: pytest.LogCaptureFixture
 ) -> None:

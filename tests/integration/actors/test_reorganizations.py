@@ -83,6 +83,7 @@ def test_killed_in_the_reorganization_everybody_finishes_the_game_that_is_left(m
     check_judged(made, made.settle(is_judged))
 
 
+@pytest.mark.long
 def test_a_seed_that_is_drawn_again_is_another_draw_and_nobody_holds_on_to_the_first(made: WholeRun) -> None:
     made.settle(lambda view: view.votes(1).root is not None)
     assert called(made.view) is None

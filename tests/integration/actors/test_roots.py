@@ -95,6 +95,7 @@ def chosen(run: RoundStageRun, time: int, *games: GameRecord) -> list[Choice]:
     return [action for action in found if isinstance(action, ChallengeRoot)]
 
 
+@pytest.mark.long
 def test_a_puppets_game_hides_no_false_root_beyond_half_its_window(opened: RoundStageRun) -> None:
     false, me = false_opening(opened), opened.players["solver 3"].agent.me
     challenge = ChallengeRoot(ClaimRef(ClaimKind.OUTER, Round(0), Seat(0), 0, NO_ADDRESS, false.root))

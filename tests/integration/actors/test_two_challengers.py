@@ -93,6 +93,7 @@ def at_its_node(game: Game) -> bool:
     return game.state.stage is Stage.NODE
 
 
+@pytest.mark.long
 def test_a_challenger_who_comes_later_is_shown_what_the_first_was_shown(disputed: TwoChallengers) -> None:
     first = disputed.accuse(0)
     moves: list[str] = []

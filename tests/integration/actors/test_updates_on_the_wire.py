@@ -155,7 +155,7 @@ class LieInside(FalseUpdate):
     ],
     ids=["bf16-map", "int4-largest", "sparse-rank", "sign-sum", "powersgd-dot", "cocktail-random"],
 )
-@pytest.mark.gate_takes(1)
+@pytest.mark.long
 def test_a_lie_inside_an_update_rule_is_convicted_by_its_one_element(
     stage: SharedChain, tmp_path: Path, wire: UpdateWire, family: Family
 ) -> None:

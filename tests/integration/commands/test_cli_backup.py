@@ -179,6 +179,7 @@ def test_a_folder_without_a_journal_and_a_file_that_is_no_backup_are_refused(hom
         home.run("restore", str(home.password))
 
 
+@pytest.mark.long
 def test_a_backup_is_tested_as_an_exported_folder_is_and_is_no_key_to_import(home: Home, tmp_path: Path) -> None:
     """A good backup was said to be a damaged keystore, to be restored from its backup."""
     out, (key,) = tmp_path / "sol.backup", home.run("list")

@@ -106,7 +106,7 @@ def _fuzzed(name: str, world: LeafWorld, drawn: dict[str, Any], elements: int) -
 @pytest.mark.parametrize("name", SUBJECTS)
 @settings(max_examples=3)
 @given(drawn=st.fixed_dictionaries(DRAWN))
-@pytest.mark.gate_takes(4)
+@pytest.mark.gate_takes(2)
 def test_a_leaf_computes_what_both_executors_compute(name, leaf_harness, leaves, drawn) -> None:
     _fuzzed(name, (leaf_harness, leaves), drawn, elements=2)
 

@@ -143,6 +143,7 @@ def test_a_leader_that_dies_ends_the_others_at_once() -> None:
     assert all("root" not in out and "rank 0 has ended" not in out for _, out in ends)
 
 
+@pytest.mark.long
 def test_a_leader_whose_other_rank_dies_goes_on_alone_with_the_same_bits() -> None:
     """It has the key: games, calls and rounds wait for no operator who starts all ranks again."""
     expected()

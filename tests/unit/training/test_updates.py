@@ -134,6 +134,7 @@ def test_an_update_on_the_wire_takes_no_more_bytes_a_parameter_than_its_bar(wire
     assert len(data) / sum(p.numel() for p in start) < bar
 
 
+@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize("wire", list(UpdateWire))
 def test_a_merge_reads_what_an_update_program_writes(wire: UpdateWire) -> None:
     shapes = random_list(0)
