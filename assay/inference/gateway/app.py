@@ -228,12 +228,14 @@ class _Answer:
 
     def begin(self, batch: TextBatch) -> None:
         """Let it wait for its turn; what was given before is said again. Raises GatewayBusy, GatewayEnds."""
-        before = None if self._charge is None else self._charge.answer
+        before = None if self._charge is None else self._charge.answer or self._charge.begun
         if before is not None:
             self._wish.answer.extend(before.tokens)
-            for event in (*before.tokens, None):
+            for event in before.tokens:
                 self._events.put_nowait(event)
-            return
+            if before.is_whole:
+                self._events.put_nowait(None)
+                return
         try:
             batch.submit(self._wish)
         except AssayError:
@@ -266,9 +268,11 @@ class _Answer:
 
     def give_up(self) -> None:
         """Nobody waits any longer; what was drawn until now is paid for."""
-        self._wish.is_given_up = True
+        wish = self._wish
+        wish.is_given_up = True
         if self._charge is not None:
-            self._charge.drop(() if self._ends_itself else self._wish.answer)
+            drawn = () if self._ends_itself else tuple(wish.answer)
+            self._charge.drop(drawn, is_whole=drawn[-1:] == (wish.end,) or len(drawn) == wish.most)
 
     def _ended(self, error: AssayError) -> AssayError:
         """Where the gateway itself ends, nothing is paid for."""

@@ -40,7 +40,7 @@ class TextWish:
     """An answer that somebody waits for.
 
     said: called by the batch's thread with each token, and with None or an error at the end. deadline: by
-    `time.monotonic`. is_given_up: set by whoever no longer waits.
+    `time.monotonic`. is_given_up: set by whoever no longer waits. answer: what was drawn; it may be begun before.
     """
 
     prompt: tuple[int, ...]
@@ -131,7 +131,7 @@ class TextBatch:
                 break
             start = time.monotonic()
             try:
-                row, logits_V = self._rows.admit(wish.prompt)
+                row, logits_V = self._rows.admit((*wish.prompt, *wish.answer))
             except Exception:
                 wish.said(_ends())  # it waits no longer and is in no row: nobody else would tell it
                 raise

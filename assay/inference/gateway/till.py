@@ -27,7 +27,11 @@ PAYER_OPEN: Final = 16
 """Requests of one payer that are answered at once, or wait. Attack: one payer, from many addresses, in every row."""
 
 ANSWERS_HELD: Final = 256
-"""Payers whose last answer is held, for whoever did not get it and asks again with the same voucher."""
+"""Payers whose last answer is held, or what was drawn of it, for whoever asks again with the same voucher."""
+
+GOES_ON: Final = 3
+"""Times that an answer is gone on with after it broke off. Attack: who hangs up at every token, and has prompt and
+answer read anew for the price of the next one."""
 
 _THREADS: Final = 16
 """That wait for the chain."""
@@ -87,10 +91,12 @@ def seed_of(signed: SignedVoucher, request: Digest) -> int:
 
 @dataclass(slots=True)
 class TakenAnswer:
-    """An answer that was paid for, as it was drawn; `charged`: what it cost in wei."""
+    """An answer that was paid for, as far as it was drawn. charged: what it cost in wei; gone_on: how often before."""
 
     tokens: Sequence[int]
     charged: Wei
+    is_whole: bool
+    gone_on: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -103,6 +109,8 @@ class Charge:
     prompt: int
     answer: TakenAnswer | None = None
     """Where this very request was answered before: what was said then, which is said once more for nothing."""
+    begun: TakenAnswer | None = None
+    """Where its answer broke off: what was drawn and paid for. It goes on from there."""
     settled: Future[dict[str, str]] | None = None
 
     @property
@@ -117,10 +125,10 @@ class Charge:
         """
         return self.till.settle(self, tokens, is_whole=is_whole)
 
-    def drop(self, tokens: Sequence[int]) -> None:
+    def drop(self, tokens: Sequence[int], *, is_whole: bool = False) -> None:
         """The same where nobody waits for the answer any longer."""
         if self.answer is None:
-            self.till.settle(self, tokens, is_whole=False)
+            self.till.settle(self, tokens, is_whole=is_whole)
 
 
 class Till:
@@ -174,15 +182,17 @@ class Till:
         payer, place = signed.voucher.payer, (signed.voucher.payer, signed.voucher.amount)
         if place in self._asked:
             raise AnswerUnderWay("This voucher's request is being answered.")
-        held = self._held.get(payer)
-        if held is not None and held[:2] == (signed.voucher.amount, request):
-            return Charge(self, signed, request, prompt, held[2])
+        begun = self._held_of(signed, request)
+        if begun is not None and begun.is_whole:
+            return Charge(self, signed, request, prompt, begun)
+        if begun is not None:
+            price = Wei(price - begun.charged)
         room()
         if self._open[payer] >= self._most_open:
             raise PayerBusy(f"{self._most_open} requests of this payer are open already.")
         self._enter(place)
-        charge = Charge(self, signed, request, prompt)
-        taking = asyncio.create_task(self._take(signed, price, request))
+        charge = Charge(self, signed, request, prompt, begun=begun)
+        taking = asyncio.create_task(self._take(signed, price, request, goes_on=begun is not None))
         try:
             await asyncio.shield(taking)
         except asyncio.CancelledError:
@@ -201,26 +211,42 @@ class Till:
             return self._paid(charge, charge.answer.charged)
         if charge.settled is not None:
             return charge.settled
-        cost = self.terms.cost(charge.prompt, len(tokens)) if tokens else Wei(0)
-        if is_whole:
-            self._held[voucher.payer] = (voucher.amount, charge.request, TakenAnswer(array("I", tokens), cost))
-            self._held.move_to_end(voucher.payer)
-            while len(self._held) > ANSWERS_HELD:
-                self._held.popitem(last=False)
+        drawn, begun = array("I", tokens), charge.begun
+        before = Wei(0) if begun is None else begun.charged
+        cost = max(before, self.terms.cost(charge.prompt, len(drawn)) if drawn else Wei(0))
+        if drawn:
+            self._hold(charge, TakenAnswer(drawn, cost, is_whole, 0 if begun is None else begun.gone_on + 1))
         self._leave((voucher.payer, voucher.amount))
         charge.settled = self._paid(charge, cost)
-        self.earned += cost
+        self.earned += cost - before
         return charge.settled
 
-    async def _take(self, signed: SignedVoucher, price: Wei, request: Digest) -> None:
+    def _held_of(self, signed: SignedVoucher, request: Digest) -> TakenAnswer | None:
+        """What is held of the answer to this very request; None also where it broke off too often."""
+        held = self._held.get(signed.voucher.payer)
+        if held is None or held[:2] != (signed.voucher.amount, request):
+            return None
+        return held[2] if held[2].is_whole or held[2].gone_on < GOES_ON else None
+
+    def _hold(self, charge: Charge, answer: TakenAnswer) -> None:
+        """An answer that broke off goes on for the payer's highest voucher alone, and takes no later one's place."""
+        payer, amount = charge.signed.voucher.payer, charge.signed.voucher.amount
+        if not answer.is_whole and payer in self._held and self._held[payer][0] > amount:
+            return
+        self._held[payer] = (amount, charge.request, answer)
+        self._held.move_to_end(payer)
+        while len(self._held) > ANSWERS_HELD:
+            self._held.popitem(last=False)
+
+    async def _take(self, signed: SignedVoucher, price: Wei, request: Digest, *, goes_on: bool) -> None:
         """Returns once the voucher is on disk; PaymentRequired says why it is not."""
         loop = asyncio.get_running_loop()
         try:
             deposit = self._cashier.known(signed.voucher)
             if deposit is None:
                 deposit = await loop.run_in_executor(self._threads, self._cashier.look, signed)
-            taken = await asyncio.wrap_future(self._cashier.accept(signed, price, request, deposit, is_most=True))
-            if taken.is_repeat:
+            accepted = self._cashier.accept(signed, price, request, deposit, is_most=True, goes_on=goes_on)
+            if (await asyncio.wrap_future(accepted)).is_repeat:
                 raise RejectedError(
                     "This voucher was accepted for this request before, and its answer is held no longer.",
                     code="VoucherUsed",
@@ -232,6 +258,7 @@ class Till:
     def _paid(self, charge: Charge, cost: Wei) -> Future[dict[str, str]]:
         """What the cost is told as, once it is on disk."""
         voucher, told = charge.signed.voucher, Future[dict[str, str]]()
+        rest = Wei(cost if charge.begun is None else cost - charge.begun.charged)
         told.set_running_or_notify_cancel()
 
         def tell(spent: Future[Wei]) -> None:
@@ -240,7 +267,7 @@ class Till:
             else:
                 told.set_result({"charged": str(cost), "spent": str(spent.result()), "voucher": str(voucher.amount)})
 
-        self._cashier.settle(voucher, cost).add_done_callback(tell)
+        self._cashier.settle(voucher, rest).add_done_callback(tell)
         return told
 
     async def _forget(self, charge: Charge, place: tuple[Address, Wei], taking: asyncio.Task[None]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Final
 
 from assay.inference.gateway.asked import CompletionAsked
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 TRIES: Final = 3
 """Vouchers that one request may take until the gateway accepts one."""
+
+AGAIN_S: Final = 600.0
+"""For so long the same request, asked again after its answer broke off, is asked for by the voucher that it had."""
 
 SLACK: Final = 16
 """Tokens that a tokenizer may add to a text, beyond one for each of its bytes."""
@@ -58,12 +62,17 @@ class PaidAnswers:
         model: LanguageModel | None = None,
         verify_ppm: int = 0,
         cover: CoverWatch | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._upstream, self._purse, self._by, self._cover = upstream, purse, by, cover
         self.gateway = gateway
         self._model, self._verify_ppm = model, verify_ppm
         # Vouchers must arrive in the order of their amounts: one is sent when the one before is accepted.
         self._turn = threading.Lock()
+        self._clock = clock
+        self._broken: tuple[bytes, SignedVoucher, float] | None = None
+        """The last request whose answer broke off, its voucher, and when: gateways go on for the newest one alone."""
         self.false: AssayError | None = None
         """What the gateway was found to do; once it is set, nothing is signed."""
         self._is_over = False
@@ -82,9 +91,9 @@ class PaidAnswers:
             self._cover.check()
         body = sent(asked.model_dump(exclude_unset=True) | {"model": self.gateway.name, "stream": True})
         with self._turn:
-            signed, response = self._accepted(asked, body)
+            signed, response = self._asked_again(asked, body) or self._accepted(asked, body)
         seed = seed_of(signed, keccak(body)) if asked.seed is None else asked.seed
-        events = self._events(asked, seed, signed, response)
+        events = self._events(asked, body, seed, signed, response)
         # Begun: from here on its voucher is settled, also where who asked hangs up and nobody reads anything of it.
         next(events)
         return events
@@ -93,18 +102,51 @@ class PaidAnswers:
         """Whoever waits for more of an answer is told that the relay ends, and the gateway draws no more of it."""
         self._is_over = True
 
+    def _asked_again(self, asked: CompletionAsked, body: bytes) -> tuple[SignedVoucher, TimedAnswer] | None:
+        """The rest of an answer that broke off; None where the gateway takes that voucher no more, or none broke off.
+
+        Attack by chance: a client that gives up after some seconds, and asks again, pays anew for what it has paid.
+        """
+        broken = self._broken
+        if broken is None or broken[0] != body or self._clock() - broken[2] > AGAIN_S:
+            return None
+        self._check_going()
+        signed = broken[1]
+        if not self._purse.reopen(signed, self._most(asked)):
+            return None
+        try:
+            found = self._upstream.ask(body, signed.to_text())
+        except BaseException:
+            self._purse.lose(signed)
+            raise
+        if not isinstance(found, GatewayRefusal):
+            return signed, found
+        self._purse.lose(signed)
+        if found.status == 402:
+            self._broken = None
+            return None
+        # It has not seen yet that nobody waits, or has no room. Nothing more was charged.
+        raise GatewayRefused("The gateway refused.", code=found.code or "GatewayRefused", refusal=found)
+
+    def _check_going(self) -> None:
+        if self.false is not None:
+            raise self.false
+        if self._is_over:
+            raise _ends()
+
+    def _broke_off(self, body: bytes, signed: SignedVoucher) -> None:
+        self._purse.lose(signed)
+        self._broken = (body, signed, self._clock())
+
     def _accepted(self, asked: CompletionAsked, body: bytes) -> tuple[SignedVoucher, TimedAnswer]:
         cost, code = self._most(asked), ""
         for _ in range(TRIES):
-            if self.false is not None:
-                raise self.false
-            if self._is_over:
-                raise _ends()
+            self._check_going()
             signed = self._purse.sign(cost)
             try:
                 found = self._upstream.ask(body, signed.to_text())
             except BaseException:
-                self._purse.lose(signed)
+                self._broke_off(body, signed)
                 raise
             if not isinstance(found, GatewayRefusal):
                 return signed, found
@@ -132,7 +174,7 @@ class PaidAnswers:
         return self.gateway.till.cost(tokens, asked.max_tokens)
 
     def _events(
-        self, asked: CompletionAsked, seed: int, signed: SignedVoucher, response: TimedAnswer
+        self, asked: CompletionAsked, body: bytes, seed: int, signed: SignedVoucher, response: TimedAnswer
     ) -> Generator[dict[str, Any]]:
         """Nothing first, which begins it, then the events."""
         is_settled, text = False, ""
@@ -164,7 +206,7 @@ class PaidAnswers:
             raise
         finally:
             if not is_settled:
-                self._purse.lose(signed)
+                self._broke_off(body, signed)
 
     def _checked(self, asked: CompletionAsked, seed: int, event: dict[str, Any], text: str) -> tuple[int, Wei, Wei]:
         """An answer's tokens and what it cost, by its statement, and what the gateway says is spent.

@@ -62,15 +62,22 @@ class Cashier:
         self._dark_until = float("-inf")
 
     def accept(
-        self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit, *, is_most: bool = False
+        self,
+        signed: SignedVoucher,
+        price: Wei,
+        request: Digest,
+        deposit: PayerDeposit,
+        *,
+        is_most: bool = False,
+        goes_on: bool = False,
     ) -> Future[Accepted]:
         """Takes `price` wei for a request; once it is done, what pays for it is on disk. deposit: as `known` or `look`
-        said just now. `is_most`: see KeptVouchers, and for what the future raises.
+        said just now. `is_most`, `goes_on`: see KeptVouchers, and for what the future raises.
 
         Raises RejectedError (VoucherForeign, VoucherUnsigned, TokenNotTaken).
         """
         self.check(signed)
-        return self._kept.accept(signed, price, request, deposit, is_most=is_most)
+        return self._kept.accept(signed, price, request, deposit, is_most=is_most, goes_on=goes_on)
 
     def known(self, voucher: Voucher) -> PayerDeposit | None:
         """A payer's deposit, where the chain need not be asked: it was a while ago, or a moment ago if it is short."""

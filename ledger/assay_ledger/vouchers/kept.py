@@ -172,15 +172,23 @@ class KeptVouchers:
         return base
 
     def accept(
-        self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit, *, is_most: bool = False
+        self,
+        signed: SignedVoucher,
+        price: Wei,
+        request: Digest,
+        deposit: PayerDeposit,
+        *,
+        is_most: bool = False,
+        goes_on: bool = False,
     ) -> Future[Accepted]:
         """Charges a price and keeps the voucher; done once that is on disk. Whose signature it is was checked.
 
         `request` names what is paid for. `is_most`: the price is the most that it may cost, and `settle` says what it
-        did; what is not settled when the process ends is given back at the next start. Raises, by the future,
+        did; what is not settled when the process ends is given back at the next start. `goes_on`: what was accepted
+        for this very request was settled before its answer's end, and the price is the rest's. Raises, by the future,
         RejectedError (VoucherUsed, VoucherTooLow, VoucherUncovered), VouchersNotKept.
         """
-        return self._ask(lambda: self._accepted(signed, price, request, deposit, is_most))
+        return self._ask(lambda: self._accepted(signed, price, request, deposit, is_most, goes_on))
 
     def settle(self, voucher: Voucher, cost: Wei) -> Future[Wei]:
         """What an answer cost in the end, never above what was charged; done once that is on disk, with what its
@@ -294,14 +302,16 @@ class KeptVouchers:
             one.told.set_exception(SettledLater(f"{self.path} cannot be written: {error}."))
 
     def _accepted(
-        self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit, is_most: bool
+        self, signed: SignedVoucher, price: Wei, request: Digest, deposit: PayerDeposit, is_most: bool, goes_on: bool
     ) -> Accepted:
         voucher = signed.voucher
         row = self._row(voucher.token, voucher.payer)
         # Who lost the file begins with what the chain says was used up. Attack: old vouchers once more after that.
         highest, spent, last = row or (deposit.redeemed, deposit.redeemed, b"")
         if row and voucher.amount == highest and last == request:
-            return Accepted(spent, highest, True)
+            if not goes_on:
+                return Accepted(spent, highest, True)
+            highest = Wei(highest - 1)  # it was the highest itself
         check_terms(voucher, spent, highest, price, deposit)
         spent = Wei(spent + price)
         values = (voucher.token, voucher.payer, _word(voucher.amount), signed.signature, _word(spent), request)

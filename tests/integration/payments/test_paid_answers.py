@@ -178,6 +178,28 @@ def test_who_hangs_up_pays_for_what_was_drawn(paid: PaidRun, gateway: Served) ->
     assert asked(gateway, paid.signed(4, price + 1).to_text()).json()["payment"]["charged"] == str(MOST)
 
 
+def test_an_answer_that_broke_off_goes_on_for_its_voucher_and_is_paid_once(paid: PaidRun, gateway: Served) -> None:
+    content = body(max_tokens=1_500, stream=True)
+    before = asked(gateway, paid.signed(0, 0).to_text(), content).json()["error"]["payment"]
+    voucher = paid.signed(0, int(before["amount"])).to_text()
+    headers = {"X-Assay-Voucher": voucher, "Content-Type": "application/json"}
+    with gateway.client.stream("POST", "/v1/completions", content=content, headers=headers) as response:
+        read = (line for line in response.iter_lines() if line)
+        seen = [next(read) for _ in range(3)]
+    until = time.monotonic() + 120
+    while (again := asked(gateway, voucher, content)).status_code == 409:  # it has not seen yet that nobody reads
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert again.status_code == 200, again.text
+    lines = [line for line in again.text.splitlines() if line[6:7] == "{"]
+    assert [json.loads(line[6:])["choices"] for line in seen] == [json.loads(line[6:])["choices"] for line in lines[:3]]
+    last = json.loads(lines[-1][6:])
+    cost = (7 + 1_500) * PRICE
+    assert (last["payment"]["charged"], last["payment"]["spent"]) == (str(cost), str(int(before["spent"]) + cost))
+    statement = read_statement(last["statement"].encode()).statement
+    assert replay(small_gpt(), statement).tokens == statement.answer and len(statement.answer) == 1_500
+
+
 def test_the_clients_library_of_openai_talks_through_the_relay_unchanged(paid: PaidRun, gateway: Served) -> None:
     words = ["inference", "relay", "--gateway", str(gateway.said["url"]), "--most", "0.005", "--port", "0", "--json"]
     words += ["--key", str(paid.folder / "payer-5.json"), "--password-file", str(paid.folder / "password")]

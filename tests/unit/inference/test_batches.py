@@ -13,7 +13,7 @@ from assay.inference.gateway.batcher import GatewayBusy, TextBatch, TextWish
 from assay.inference.gateway.limits import ASKERS, RateLimit
 from assay.inference.generate import NO_END
 from assay.inference.rows import TextRow, WindowRows
-from assay.inference.sampling import GREEDY
+from assay.inference.sampling import GREEDY, SamplingTerms
 from assay.protocol.errors import AssayError, UnavailableError
 from tests.harness.inference.models import small_gpt
 
@@ -89,6 +89,19 @@ def test_who_gives_up_or_is_late_leaves_room_for_the_next() -> None:
         "AnswerLate",
         None,
     ]
+    batch.close()
+
+
+def test_what_was_begun_goes_on_as_if_it_had_never_broken_off() -> None:
+    batch = TextBatch(WindowRows(small_gpt()))
+    (whole, told), (rest, told_rest) = wish(1, 2, most=6), wish(1, 2, most=6)
+    whole.terms = rest.terms = SamplingTerms(7, 1_000_000, 0)
+    batch.submit(whole)
+    assert ending(told) is None
+    rest.answer.extend(whole.answer[:2])
+    batch.submit(rest)
+    assert ending(told_rest) is None and rest.answer == whole.answer
+    assert batch.tokens == 6 + 4
     batch.close()
 
 

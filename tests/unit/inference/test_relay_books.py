@@ -20,7 +20,7 @@ from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.till import TillTerms, seed_of
 from assay.inference.generate import NO_END
 from assay.inference.relay.app import make_relay
-from assay.inference.relay.paying import GatewayFalse, GatewayRefused, PaidAnswers
+from assay.inference.relay.paying import AGAIN_S, GatewayFalse, GatewayRefused, PaidAnswers
 from assay.inference.relay.upstream import GatewayAway, GatewayModel, GatewayRefusal
 from assay.inference.sampling import SamplingTerms
 from assay.inference.statement import SignedStatement, StatementRefused, sign, statement_of
@@ -39,6 +39,7 @@ ME = address_of(SIGNER)
 PRICE = 10
 PROMPT, ANSWER = (5, 6), (7, 8, 9)
 ASKED = CompletionAsked(model="assay", prompt=list(PROMPT), max_tokens=3, seed=7)
+ANOTHER = ASKED.model_copy(update={"user": "another"})
 
 
 class PlayedGateway:
@@ -191,8 +192,71 @@ def test_an_answer_that_breaks_off_counts_as_spent_until_the_gateway_says_less(
         list(asker.ask(ASKED))
     assert purse.spent == 50
     played.breaks_off = False
-    list(asker.ask(ASKED))
+    list(asker.ask(ANOTHER))
     assert played.vouchers == [50, 100] and purse.spent == 50
+
+
+def broken_off(played: PlayedGateway, asker: PaidAnswers, asked: CompletionAsked = ASKED) -> None:
+    played.breaks_off = True
+    with pytest.raises(GatewayAway):
+        list(asker.ask(asked))
+    played.breaks_off = False
+
+
+def test_the_same_request_is_asked_again_by_the_voucher_whose_answer_broke_off(
+    played: PlayedGateway, purse: Purse
+) -> None:
+    """Also by a client whose library asks again by itself, and for an answer without a seed."""
+    asker, played.seed = answers(played, purse), None
+    free = ASKED.model_copy(update={"seed": None})
+    broken_off(played, asker, free)
+    broken_off(played, asker, free)
+    assert len(list(asker.ask(free))) == 1
+    assert played.vouchers == [50, 50, 50] and purse.spent == 50 and asker.answers == 1
+    list(asker.ask(free))
+    assert played.vouchers[3:] == [100], "an answer that came whole is asked for anew"
+
+
+def test_another_request_or_a_late_one_or_a_used_voucher_is_paid_anew(played: PlayedGateway, purse: Purse) -> None:
+    now = [0.0]
+    asker = answers(played, purse, clock=lambda: now[0])
+    broken_off(played, asker)
+    list(asker.ask(ANOTHER))
+    list(asker.ask(ASKED))
+    assert played.vouchers == [50, 100, 101], "a gateway goes on for the newest voucher alone"
+    broken_off(played, asker)
+    played.refusals = [GatewayRefusal(402, {"error": {"code": "VoucherUsed"}}, None)]
+    list(asker.ask(ASKED))
+    assert played.vouchers[3:] == [150, 150, 200]
+    broken_off(played, asker)
+    now[0] += AGAIN_S + 1
+    list(asker.ask(ASKED))
+    assert len(set(played.vouchers[-2:])) == 2
+
+
+def test_while_a_gateway_has_not_seen_that_nobody_waits_nothing_more_is_signed(
+    played: PlayedGateway, purse: Purse
+) -> None:
+    asker = answers(played, purse)
+    broken_off(played, asker)
+    played.refusals = [GatewayRefusal(409, {"error": {"code": "AnswerUnderWay"}}, None)]
+    with pytest.raises(GatewayRefused):
+        asker.ask(ASKED)
+    list(asker.ask(ASKED))
+    assert played.vouchers == [50, 50, 50]
+
+
+def test_an_answer_that_goes_on_is_held_to_what_was_asked_and_a_lie_is_the_last(
+    played: PlayedGateway, purse: Purse
+) -> None:
+    """Attack: a gateway that lets an answer break off, and charges for it twice when it is asked for again."""
+    asker = answers(played, purse)
+    broken_off(played, asker)
+    played.charged = 100
+    for _ in range(2):
+        with pytest.raises(GatewayFalse):
+            list(asker.ask(ASKED))
+    assert played.vouchers == [50, 50]
 
 
 async def hangs_up(app: ASGIApp, *, stream: bool = True) -> None:
@@ -223,7 +287,7 @@ def test_who_hangs_up_before_an_answer_begins_leaves_nothing_open(played: Played
     asyncio.run(hangs_up(make_relay(asker, 5.0)))
     assert played.vouchers == [50] and played.closed == 1
     assert purse.spent == 50, "nobody knows what was charged"
-    list(asker.ask(ASKED))
+    list(asker.ask(ANOTHER))
     assert played.vouchers == [50, 100] and purse.spent == 50, "the gateway has charged for the second alone"
     list(asker.ask(ASKED))
     assert played.vouchers == [50, 100, 101]

@@ -99,6 +99,43 @@ def test_an_answer_is_given_again_while_it_is_held_and_never_drawn_again(
     done(play())
 
 
+def test_an_answer_that_broke_off_goes_on_for_its_voucher_and_costs_its_rest(played: PlayedTill) -> None:
+    async def play() -> None:
+        (await played.charge(0, 50)).drop((7,))
+        assert played.spent(0) == 30, "the prompt's two tokens and one that was drawn"
+        again = await played.charge(0, 50)
+        assert again.begun is not None and list(again.begun.tokens) == [7] and again.answer is None
+        assert played.spent(0) == 50, "the most that the rest may cost is taken"
+        assert await asyncio.wrap_future(again.settle((7, 8), is_whole=True)) == {
+            "charged": "40",
+            "spent": "40",
+            "voucher": "50",
+        }
+        whole = await played.charge(0, 50)
+        assert whole.answer is not None and list(whole.answer.tokens) == [7, 8] and played.till.earned == 40
+
+    done(play())
+
+
+def test_an_answer_goes_on_three_times_and_for_the_newest_voucher_alone(played: PlayedTill) -> None:
+    """Attack: who hangs up at every token has prompt and answer read anew for the price of the next one."""
+
+    async def play() -> None:
+        for _ in range(1 + tills.GOES_ON):
+            (await played.charge(0, 50)).drop((7,))
+        with pytest.raises(PaymentRequired) as refused:
+            await played.charge(0, 50)
+        assert refused.value.code == "VoucherUsed" and played.spent(0) == 30
+        late = await played.charge(0, 80)
+        (await played.charge(0, 130, b"another")).drop((7,))
+        late.drop((7,))
+        with pytest.raises(PaymentRequired):
+            await played.charge(0, 80)
+        assert (await played.charge(0, 130, b"another")).begun is not None
+
+    done(play())
+
+
 def test_one_payer_has_so_many_requests_open_and_one_more_when_one_is_answered(played: PlayedTill) -> None:
     async def play() -> None:
         first, _ = await played.charge(0, 50), await played.charge(0, 100)

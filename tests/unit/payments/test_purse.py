@@ -78,6 +78,28 @@ def test_a_gateway_speaks_of_the_time_before_to_a_new_purse_alone(tmp_path: Path
     purse.close()
 
 
+def test_what_was_lost_and_goes_on_is_counted_once(tmp_path: Path) -> None:
+    purse = opened(tmp_path)
+    broken = purse.sign(Wei(100))
+    purse.lose(broken)
+    assert purse.reopen(broken, Wei(100)) and not purse.reopen(broken, Wei(100))
+    assert purse.spent == 0 and purse.sign(Wei(10)).voucher.amount == 110
+    purse.settle(broken, Wei(30))
+    assert purse.spent == 30
+    purse.close()
+
+
+def test_what_was_lost_is_not_opened_again_behind_a_newer_voucher(tmp_path: Path) -> None:
+    """Of it the gateway may have said less: a purse that then knows of less than its gateway is refused for good."""
+    purse = opened(tmp_path)
+    broken = purse.sign(Wei(100))
+    purse.lose(broken)
+    purse.settle(purse.sign(Wei(10)), Wei(0), Wei(40))
+    assert purse.spent == 40, "what was drawn until it broke off"
+    assert not purse.reopen(broken, Wei(100)) and purse.spent == 40
+    purse.close()
+
+
 def test_a_purse_is_new_until_the_first_answer_however_often_it_is_opened(tmp_path: Path) -> None:
     """Who had signed by hand before, and ended a relay before its first answer, could not pay this gateway again."""
     for _ in range(2):
