@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -18,7 +19,7 @@ from starlette.exceptions import HTTPException
 from assay.datasets.streamed_text import StreamedText
 from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.batcher import GatewayBusy, TextBatch, TextWish
-from assay.inference.gateway.limits import AskerLimits, Limited, error_document, until_left
+from assay.inference.gateway.limits import BESIDE_S, AskerLimits, Limited, defect_document, error_document, until_left
 from assay.inference.gateway.till import HEADER, Charge, PaymentRequired, Till
 from assay.inference.generate import NO_END
 from assay.inference.model import MAX_TOKENS, LanguageModel, PromptTooLong
@@ -31,11 +32,10 @@ if TYPE_CHECKING:
     from eth_account.signers.local import LocalAccount
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+log = logging.getLogger("assay.gateway")
+
 _SHORT: Final = 2_048
 """Tokens of a statement that is hashed and signed within a millisecond or two."""
-
-_BESIDE_S: Final = 30.0
-"""Beyond an answer's own time: so long its request may take to be sent, and its last bytes to be read."""
 
 _WINDOWS: Final = 4
 """Of a model's context, the tokens of a prompt at most."""
@@ -114,7 +114,7 @@ def make_app(terms: GatewayTerms, batch: TextBatch) -> ASGIApp:
     app.exception_handler(Exception)(on_defect)
     described = app.openapi
     app.openapi = lambda: _bounded(described(), terms)  # type: ignore[method-assign]
-    return Limited(app, terms.limits, terms.seconds + _BESIDE_S)
+    return Limited(app, terms.limits, terms.seconds + BESIDE_S)
 
 
 def _bounded(document: dict[str, Any], terms: GatewayTerms) -> dict[str, Any]:
@@ -301,15 +301,17 @@ class _Answer:
                 # A character of several tokens is held back until it is whole.
                 if piece := text.add(event):
                     yield _event(self._document(piece, None))
-            try:
-                if event is not None:
-                    raise self._ended(event)
-                signed, paid = await self._ending()
-            except AssayError as error:
-                yield _event(error_document(error.explain(), error.code, "server_error"))
-                return
+            if event is not None:
+                raise self._ended(event)
+            signed, paid = await self._ending()
             yield _event(self._document(text.end(), signed) | {"usage": self._usage()} | paid)
             yield "data: [DONE]\n\n"
+        except AssayError as error:
+            yield _event(error_document(error.explain(), error.code, "server_error"))
+        except Exception:
+            # Its status has left long ago: a stream that ends without a word is a lost connection to its reader.
+            log.exception("an answer failed")
+            yield _event(defect_document())
         finally:
             self.give_up()
 
@@ -391,6 +393,5 @@ async def on_http_error(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def on_defect(_request: Request, _error: Exception) -> JSONResponse:
-    """What nobody foresaw, in OpenAI's form: clients read every refusal as JSON. The log has its traceback."""
-    document = error_document("The server failed; its log says how. Ask again later.", "ServerFailed", "server_error")
-    return JSONResponse(document, 500)
+    """What nobody foresaw, in OpenAI's form: clients read every refusal as JSON."""
+    return JSONResponse(defect_document(), 500)

@@ -16,6 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay_ledger.json_input import DEFAULT_DEPTH, is_deeper
 
+BESIDE_S: Final = 30.0
+"""Beyond an answer's own time: so long its request may take to be sent, and its last bytes to be read."""
+
 LOOK_S: Final = 2.0
 """So often an answer that is not streamed asks anew whether anybody still waits for it."""
 
@@ -81,13 +84,22 @@ class Limited:
             await _refused(429, message, "RateLimited", {"Retry-After": "1"})(scope, receive, send)
             return
         self._open[asker] += 1
+        has_begun = False
+
+        async def sent(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
         try:
             async with asyncio.timeout(self._seconds) as limit:
-                await self._answer(scope, receive, send)
+                await self._answer(scope, receive, sent)
         except TimeoutError:
-            # Attack: an answer that is read a byte at a time. What is left of it is cut off.
             if not limit.expired():
                 raise
+            # Attack: an answer that is read a byte at a time. What is left of it is cut off.
+            if not has_begun:
+                await _refused(504, "The answer was not there in time.", "AnswerLate")(scope, receive, send)
         finally:
             self._open[asker] -= 1
             if not self._open[asker]:
@@ -146,6 +158,11 @@ def error_document(
 ) -> dict[str, dict[str, object]]:
     """An error in OpenAI's form, with members of our own."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code, **more}}
+
+
+def defect_document() -> dict[str, dict[str, object]]:
+    """What nobody foresaw. The log has its traceback."""
+    return error_document("The server failed; its log says how. Ask again later.", "ServerFailed", "server_error")
 
 
 def _refused(status: int, message: str, code: str, headers: dict[str, str] | None = None) -> JSONResponse:

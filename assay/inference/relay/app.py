@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
@@ -17,7 +18,7 @@ from starlette.exceptions import HTTPException
 
 from assay.inference.gateway.app import on_bad_request, on_defect, on_http_error
 from assay.inference.gateway.asked import CompletionAsked
-from assay.inference.gateway.limits import AskerLimits, Limited, error_document, until_left
+from assay.inference.gateway.limits import BESIDE_S, AskerLimits, Limited, defect_document, error_document, until_left
 from assay.inference.relay.names import NamedHere
 from assay.inference.relay.paying import GatewayRefused, PaidAnswers
 from assay.inference.relay.upstream import GatewayRefusal
@@ -26,9 +27,14 @@ from assay.protocol.errors import AssayError, FraudError, FundsError, Unavailabl
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+log = logging.getLogger("assay.relay")
+
 
 def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = ()) -> ASGIApp:
-    """The application, behind limits of a body's size and depth. hosts: names that it has besides loopback ones."""
+    """The application, behind limits of a body's size and depth.
+
+    seconds: that a gateway's answer may take. hosts: names that it has besides loopback ones.
+    """
     app = FastAPI(title="Assay relay", version="1", docs_url=None, redoc_url=None)
 
     async def complete(asked: CompletionAsked, request: Request) -> Response:
@@ -52,7 +58,7 @@ def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = (
     app.exception_handler(AssayError)(_on_error)
     app.exception_handler(HTTPException)(on_http_error)
     app.exception_handler(Exception)(on_defect)
-    return NamedHere(Limited(app, AskerLimits(rate=10_000, burst=10_000, open=256), seconds), hosts)
+    return NamedHere(Limited(app, AskerLimits(rate=10_000, burst=10_000, open=256), seconds + BESIDE_S), hosts)
 
 
 class _PaidEvents(StreamingResponse):
@@ -96,6 +102,11 @@ def _streamed(events: Iterator[dict[str, Any]]) -> Iterator[str]:
             yield f"data: {json.dumps(event)}\n\n"
     except AssayError as error:
         yield f"data: {json.dumps(_said(error)[1])}\n\n"
+        return
+    except Exception:
+        # Its status has left long ago: a stream that ends without a word is a lost connection to its reader.
+        log.exception("an answer failed")
+        yield f"data: {json.dumps(defect_document())}\n\n"
         return
     yield "data: [DONE]\n\n"
 
