@@ -48,6 +48,16 @@ class PurseEmpty(FundsError):
     remedy = "Start again with more to pay in all, once you know what it was spent on."
 
 
+class PurseBehind(FundsError):
+    """The gateway says that more was signed or spent than the purse knows of, and the purse is not new."""
+
+    remedy = (
+        "Is it an old copy, from a backup say: stop the relay, move that file away, and start again; it then begins "
+        "with what the chain and the gateway say, and signs for no more than is to be paid in all. If it is not, the "
+        "gateway says more than is true: pay another one."
+    )
+
+
 class PurseNotKept(UnavailableError):
     """The disk does not take what is to be signed, so nothing was signed."""
 
@@ -164,9 +174,18 @@ class Purse:
             return True
 
     def begin(self, spent: Wei, highest: Wei) -> bool:
-        """A gateway says of a new purse what was spent and signed before it; whether it may. `most` bounds it too."""
+        """A gateway says of a new purse what was spent and signed before it; whether it may. `most` bounds it too.
+
+        Raises PurseBehind where the purse is not new, and what the gateway says is more than it knows of.
+        """
         with self._lock:
             if not self._is_new or self._open:
+                feared = self._spent + sum(self._open.values())
+                if not self._is_new and (highest > self._highest or spent > feared):
+                    raise PurseBehind(
+                        f"The gateway says that {highest} wei were signed for and {spent} spent; {self._path} says "
+                        f"{self._highest} and {feared}."
+                    )
                 return False
             self._spent, self._highest, self._is_new = max(self._spent, spent), max(self._highest, highest), False
             return True

@@ -338,8 +338,11 @@ def test_a_gateway_that_says_more_was_spent_is_believed_once_and_only_by_a_new_p
     list(asker.ask(ASKED))
     assert played.vouchers == [50, 450]
     played.refusals = [refusal(4000)]
-    with pytest.raises(GatewayRefused):
-        list(asker.ask(ASKED))
+    with TestClient(make_relay(asker, 5.0), base_url="http://127.0.0.1") as client:
+        answer = client.post("/v1/completions", json=ASKED.model_dump(exclude_unset=True))
+    # A status that clients do not ask again after, and which file is to be moved if it is an old copy.
+    assert answer.status_code == 402 and answer.json()["error"]["code"] == "PurseBehind"
+    assert str(purse._path) in answer.json()["error"]["message"]
     assert played.vouchers[2:] == [500] and asker.false is None
 
 

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from assay.protocol.types import Wei
-from assay_ledger.vouchers.purse import Purse, PurseDamaged, PurseEmpty, PurseInUse, PurseNotKept, PursePlace
+from assay_ledger.vouchers.purse import (
+    Purse,
+    PurseBehind,
+    PurseDamaged,
+    PurseEmpty,
+    PurseInUse,
+    PurseNotKept,
+    PursePlace,
+)
 from assay_ledger.vouchers.signed import signer_of
 from tests.harness.payments.kept_samples import DOMAIN, GATEWAY, TOKEN, payer
 
@@ -70,11 +78,12 @@ def test_a_gateway_speaks_of_the_time_before_to_a_new_purse_alone(tmp_path: Path
     purse = opened(tmp_path)
     purse.settle(purse.sign(Wei(10)), Wei(0), Wei(70))
     assert purse.spent == 0, "a gateway that says more is not believed"
-    assert purse.begin(Wei(70), Wei(90)) and not purse.begin(Wei(80), Wei(95))
+    assert purse.begin(Wei(70), Wei(90)) and not purse.begin(Wei(70), Wei(90))
     assert purse.sign(Wei(10)).voucher.amount == 91
     purse.close()
     purse = opened(tmp_path)
-    assert not purse.begin(Wei(500), Wei(500))
+    with pytest.raises(PurseBehind):
+        purse.begin(Wei(500), Wei(500))
     purse.close()
 
 
@@ -100,6 +109,21 @@ def test_what_was_lost_is_not_opened_again_behind_a_newer_voucher(tmp_path: Path
     purse.close()
 
 
+def test_a_purse_from_an_old_copy_says_which_file_to_move_away(tmp_path: Path) -> None:
+    purse = opened(tmp_path)
+    purse.settle(purse.sign(Wei(10)), Wei(10), Wei(10))
+    for spent, highest in ((500, 500), (500, 10), (10, 500)):
+        with pytest.raises(PurseBehind) as told:
+            purse.begin(Wei(spent), Wei(highest))
+        assert str(purse._path) in told.value.message and "move that file away" in str(told.value.remedy)
+    assert not purse.begin(Wei(10), Wei(10)), "what it knows itself is no old copy's"
+    purse.close()
+    purse._path.unlink()
+    purse = opened(tmp_path)
+    assert purse.begin(Wei(500), Wei(500)) and purse.sign(Wei(10)).voucher.amount == 510
+    purse.close()
+
+
 def test_a_purse_is_new_until_the_first_answer_however_often_it_is_opened(tmp_path: Path) -> None:
     """Who had signed by hand before, and ended a relay before its first answer, could not pay this gateway again."""
     for _ in range(2):
@@ -110,7 +134,8 @@ def test_a_purse_is_new_until_the_first_answer_however_often_it_is_opened(tmp_pa
     assert purse.begin(Wei(70), Wei(90)) and purse.sign(Wei(10)).voucher.amount == 91
     purse._guard.close()  # as a kill does
     purse = opened(tmp_path)
-    assert not purse.begin(Wei(500), Wei(500))
+    with pytest.raises(PurseBehind):
+        purse.begin(Wei(500), Wei(500))
     purse.close()
 
 
@@ -119,7 +144,8 @@ def test_a_purse_that_was_answered_is_not_new_though_its_process_dies(tmp_path: 
     purse.settle(purse.sign(Wei(10)), Wei(4), Wei(4))
     purse._guard.close()
     purse = opened(tmp_path)
-    assert not purse.begin(Wei(500), Wei(500))
+    with pytest.raises(PurseBehind):
+        purse.begin(Wei(500), Wei(500))
     purse.close()
 
 
