@@ -159,9 +159,12 @@ class Worker(Agent):
 
     def _restore_base(self, round_: Round, view: RunView) -> None:
         """Attack: the same with what a round starts from, so that its auditors miss their duties and are fined."""
+        parent = view.round_of(round_).parent
+        if self.archive.is_base_known_served(view, parent):
+            return
         try:
             with self.objects.own_copies_only():
-                lists = self.archive.fetch_base(view, view.round_of(round_).parent)
+                lists = self.archive.fetch_base(view, parent)
         except UnavailableError:
             return  # others have it, or nobody
         self.archive.serve_base(lists)

@@ -187,6 +187,16 @@ class Archive:
             if not (is_zero or self.objects.has_list(root_of_list(specs, tensors), specs, tensors)):
                 self.objects.put_list(specs, tensors)
 
+    def is_base_known_served(self, view: RunView, generation: int) -> bool:
+        """Whether the store has a generation that was looked for before; no copy of it is read for that.
+
+        Raises UnavailableError.
+        """
+        wanted, specs = view.lists(generation), self.specs(TrainingList.PARAMETERS)
+        if wanted is None:
+            return False
+        return all(self.objects.has_known_list(root, specs) for root in (wanted.parameters, wanted.momentum))
+
     def keep_base(self, lists: ListBytes) -> tuple[BaseLists, Digest]:
         """Keeps a generation in the local cache; its roots, and the manifest that names where it lies once it is
         published: a list has one file, whoever publishes it."""

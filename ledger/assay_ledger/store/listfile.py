@@ -13,11 +13,12 @@ root has one file and one digest: a holder of the list can put the very object a
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import Final
 
 from assay.protocol.trees.tensors import TensorSpec
-from assay.protocol.types import DType
+from assay.protocol.types import Digest, DType
 from assay_ledger.store.packing import ElementRun
 
 _NAMES: Final[dict[DType, str]] = {
@@ -35,6 +36,28 @@ ORDER: Final = {dtype: place for place, dtype in enumerate(_NAMES)}
 
 _TURNED: Final = (DType.F32, DType.U16)
 """Whose first bits are a sign and an exponent; a u16 of an update is a bfloat16's bits."""
+
+
+MOST_DIGESTS: Final = 256
+
+
+class ListDigests:
+    """The digests of the files of the last MOST_DIGESTS lists that were asked for, by root: a list has one file."""
+
+    def __init__(self) -> None:
+        self._known: dict[Digest, Digest] = {}
+
+    def known(self, root: Digest) -> Digest | None:
+        """The digest of a list that was asked for before."""
+        return self._known.get(root)
+
+    def of(self, root: Digest, made: Callable[[], bytes]) -> Digest:
+        """The digest of a list, whose file is made and hashed for the first who asks."""
+        if root not in self._known:
+            while len(self._known) >= MOST_DIGESTS:
+                del self._known[next(iter(self._known))]
+            self._known[root] = Digest(sha256(made()).digest())
+        return self._known[root]
 
 
 def file_size(specs: Sequence[TensorSpec]) -> int:

@@ -36,7 +36,7 @@ from assay_ledger.store.errors import (
     StoreUnreachable,
 )
 from assay_ledger.store.interfaces import ArtifactStore
-from assay_ledger.store.listfile import file_size, pack, runs, unpack, unpack_views
+from assay_ledger.store.listfile import ListDigests, file_size, pack, runs, unpack, unpack_views
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
 from assay_ledger.store.packing import ElementRun, packed
@@ -68,6 +68,7 @@ class Objects:
         self._told: Sequence[Callable[[], DigestMap]] = ()
         self._noted: dict[Digest, Digest] = {}
         self._cursors: dict[str, Digest] = {}
+        self._list_digests = ListDigests()
         self._right_parts: dict[Digest, set[int]] = {}
         """Of data whose download is under way."""
 
@@ -119,11 +120,10 @@ class Objects:
         found: list[Program] = []
 
         def fits(data: bytes) -> bool:
-            try:
+            with suppress(AssayError):
                 found[:] = [decoded(data, most)]
-            except AssayError:
-                return False
-            return found[0].root == root
+                return found[0].root == root
+            return False
 
         self._fetch(f"programs/{root.hex()}", root, most, fits)
         return found[0]
@@ -242,16 +242,20 @@ class Objects:
     def is_served(self, root: Digest, specs: Sequence[TensorSpec]) -> bool:
         """Whether the store has the list that lies here as a copy, under its name. Raises UnavailableError."""
         with self.own_copies_first():
-            tensors = self.list(root, specs)
-        return self.has_list(root, specs, tensors)
+            return self._has_object(self.list_digest(root, specs), root, specs)
 
     def has_list(self, root: Digest, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> bool:
         """Whether the store has a list of these tensors, under its name. Raises UnavailableError."""
-        digest = Digest(sha256(pack(specs, tensors)).digest())
+        return self._has_object(self._list_digests.of(root, lambda: pack(specs, tensors)), root, specs)
+
+    def has_known_list(self, root: Digest, specs: Sequence[TensorSpec]) -> bool:
+        """The same of a list that was looked for before: no copy is read, however large. Raises UnavailableError."""
+        is_zero, digest = root == _root_of_zeros(tuple(specs)), self._list_digests.known(root)
+        return is_zero or (digest is not None and self._has_object(digest, root, specs))
+
+    def _has_object(self, digest: Digest, root: Digest, specs: Sequence[TensorSpec]) -> bool:
         # Attack: the name alone is deleted, so that nobody finds what is there.
-        if not self.store.is_named(digest, f"lists/{root.hex()}"):
-            return False
-        return self.store.serves(digest, file_size(specs))
+        return self.store.is_named(digest, f"lists/{root.hex()}") and self.store.serves(digest, file_size(specs))
 
     def keep_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> Digest:
         """Keeps a list in the local cache without publishing it; returns the list root."""
@@ -275,7 +279,7 @@ class Objects:
 
     def list_digest(self, root: Digest, specs: Sequence[TensorSpec]) -> Digest:
         """The digest of the object of a list: a list has one file."""
-        return Digest(sha256(pack(specs, self.list(root, specs))).digest())
+        return self._list_digests.of(root, lambda: pack(specs, self.list(root, specs)))
 
     def put_marks(self, marks: Sequence[Digest]) -> Digest:
         """Publishes the marks of progress of a commitment; returns their digest."""

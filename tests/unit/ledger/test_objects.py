@@ -13,6 +13,7 @@ from assay.protocol.program.programfile import decode_program
 from assay.protocol.program.wellformed import violations
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
+from assay_ledger.store import listfile
 from assay_ledger.store.blobs import ObjectMismatch, ObjectMissing, open_store
 from assay_ledger.store.listfile import file_size, pack, unpack
 from assay_ledger.store.local_cache import LocalCache
@@ -142,6 +143,30 @@ def test_who_was_restarted_looks_once_at_what_lies_where_its_list_was(tmp_path: 
     store = open_store(tmp_path / "store")
     open_store(tmp_path / "store").put_as(objects.list_digest(root, SPECS), b"other bytes")
     assert not Objects(store, LocalCache(tmp_path / "copies")).is_served(root, SPECS)
+
+
+def test_who_looks_again_whether_a_list_is_there_reads_and_hashes_no_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Solvers look once an epoch for what a round starts from: of a large model eight bytes a parameter each time."""
+    store = open_store(tmp_path / "store")
+    root = Objects(store, LocalCache(tmp_path / "copies")).put_list(SPECS, TENSORS)
+    objects = Objects(store, LocalCache(tmp_path / "copies"))
+    assert not objects.has_known_list(root, SPECS), "nobody has looked yet"
+    assert objects.is_served(root, SPECS)
+    with monkeypatch.context() as patch:
+        for name in ("get", "mapped"):
+            patch.setattr(LocalCache, name, lambda *_: 1 // 0)
+        assert objects.is_served(root, SPECS) and objects.has_known_list(root, SPECS)
+        open_store(tmp_path / "store").put_as(objects.list_digest(root, SPECS), b"other bytes")
+        assert not objects.has_known_list(root, SPECS) and not objects.is_served(root, SPECS)
+
+
+def test_digests_of_lists_are_known_for_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listfile, "MOST_DIGESTS", 2)
+    digests, roots = listfile.ListDigests(), [Digest(bytes([k]) * 32) for k in range(3)]
+    found = [digests.of(root, lambda root=root: root) for root in roots]
+    assert digests.known(roots[0]) is None and [digests.known(root) for root in roots[1:]] == found[1:]
 
 
 def test_a_list_whose_name_was_deleted_is_not_served(tmp_path: Path) -> None:
