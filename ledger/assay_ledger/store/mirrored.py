@@ -22,6 +22,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -75,6 +76,18 @@ def stores_in(locations: str) -> list[str]:
 def each_store(store: BlobStore) -> tuple[BlobStore, ...]:
     """The stores behind one, each by itself."""
     return store.stores if isinstance(store, MirroredStore) else (store,)
+
+
+def is_lacking(store: object, digest: Digest, name: str, max_bytes: int) -> bool:
+    """Whether one of several stores says that it has not this object under this name, which another may have.
+
+    One that does not answer, or still has to take what was written, lacks nothing.
+    """
+    for one in store.at_rest if isinstance(store, MirroredStore) else ():
+        with suppress(UnavailableError):
+            if not (one.is_named(digest, name) and one.serves(digest, max_bytes)):
+                return True
+    return False
 
 
 def _check_commas(locations: str, parts: Sequence[str]) -> None:
@@ -321,6 +334,11 @@ class MirroredStore(BlobStore):
         """Waits until every store has taken what was put; False where that takes longer."""
         until = time.monotonic() + seconds
         return all(mirror.flush(max(until - time.monotonic(), 0.0)) for mirror in self._mirrors.values())
+
+    @property
+    def at_rest(self) -> tuple[BlobStore, ...]:
+        """The stores that have taken all that was put."""
+        return tuple(store for store in self.stores if not self._mirrors[id(store)].waiting)
 
     @property
     def dropped(self) -> int:

@@ -39,6 +39,7 @@ from assay_ledger.store.interfaces import ArtifactStore
 from assay_ledger.store.listfile import ListDigests, file_size, pack, runs, unpack, unpack_views
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
+from assay_ledger.store.mirrored import is_lacking
 from assay_ledger.store.packing import ElementRun, packed
 from assay_ledger.store.parts import fetch_parts, part_count, put_back_parts, put_parts
 from assay_ledger.store.programs_in_use import decoded
@@ -240,9 +241,10 @@ class Objects:
         return root
 
     def is_served(self, root: Digest, specs: Sequence[TensorSpec]) -> bool:
-        """Whether the store has the list that lies here as a copy, under its name. Raises UnavailableError."""
+        """Whether the store, each of several, has the list that lies here as a copy. Raises UnavailableError."""
         with self.own_copies_first():
-            return self._has_object(self.list_digest(root, specs), root, specs)
+            digest, name = self.list_digest(root, specs), f"lists/{root.hex()}"
+        return self._has_object(digest, root, specs) and not is_lacking(self.store, digest, name, file_size(specs))
 
     def has_list(self, root: Digest, specs: Sequence[TensorSpec], tensors: Sequence[bytes]) -> bool:
         """Whether the store has a list of these tensors, under its name. Raises UnavailableError."""

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from assay.protocol.types import Digest
+from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.types import Digest, DType
 from assay_ledger.store import mirrored
 from assay_ledger.store.blobs import (
     BlobStore,
@@ -26,7 +27,10 @@ from assay_ledger.store.blobs import (
     open_store,
 )
 from assay_ledger.store.folder import Folder
+from assay_ledger.store.listfile import pack
+from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.mirrored import MirroredStore, open_stores
+from assay_ledger.store.objects import Objects
 from assay_ledger.store.search import get_named
 from tests.harness.buckets import HOSTILITIES, ServedBucket, eventually, running_bucket, soon
 from tests.harness.clocks import MovedClock
@@ -245,6 +249,38 @@ def test_whether_an_object_is_served_is_said_of_the_store_that_has_the_right_byt
     assert store.get(digest, 11) == b"right bytes" and store.serves(digest, 11)
     open_store(tmp_path / "second").delete(object_path(digest))
     assert store.has(digest) and not store.serves(digest, 11)
+
+
+SPECS = [TensorSpec(DType.F32, (2, 3))]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_who_put_a_list_sees_that_one_of_two_stores_lost_it_and_puts_it_there(tmp_path: Path, lost: int) -> None:
+    """The other one was enough to be content: once it went too, or was silent, nobody had the list."""
+    stores = [open_store(tmp_path / name) for name in ("first", "second")]
+    store = MirroredStore(stores)
+    objects = Objects(store, LocalCache(tmp_path / "copies"))
+    root = objects.put_list(SPECS, [bytes(range(24))])
+    assert store.flush(60) and objects.is_served(root, SPECS)
+    digest = objects.list_digest(root, SPECS)
+    open_store(tmp_path / ("first", "second")[lost]).delete(object_path(digest))
+    assert not objects.is_served(root, SPECS) and objects.has_known_list(root, SPECS)
+    objects.put_list(SPECS, [bytes(range(24))])
+    assert store.flush(60) and objects.is_served(root, SPECS)
+    assert all(each.serves(digest, 1000) for each in stores)
+
+
+def test_a_mirror_that_has_not_taken_everything_yet_has_lost_nothing(
+    refusing: tuple[MirroredStore, RefusingStore],
+) -> None:
+    """Else a slow one is sent the same object anew at each look."""
+    store, second = refusing
+    objects, tensors = Objects(store), [bytes(range(24))]
+    second.refuses = {pack(SPECS, tensors)}
+    root = objects.put_list(SPECS, tensors)
+    assert objects.is_served(root, SPECS) and store.at_rest == store.stores[:1]
+    second.refuses = set()
+    assert store.flush(60) and objects.is_served(root, SPECS)
 
 
 def test_a_copy_that_comes_later_is_no_reason_to_read_again(tmp_path: Path) -> None:
