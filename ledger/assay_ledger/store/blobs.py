@@ -108,7 +108,7 @@ class BlobStore:
     ) -> None:
         self._backend = backend
         self._pace = pace or StorePace()
-        self._right = RightVersions()
+        self.right = RightVersions()
         self._breakers = {kind: Breaker(self._pace.call_s, clock) for kind in ("read", "write", "look", "list", "slot")}
         self.location = location
         self.traffic = StoreTraffic()
@@ -131,7 +131,7 @@ class BlobStore:
         if name is not None:
             _check_name(name)
         # Always written: it replaces a damaged copy, and the rename shows either the old or the new one.
-        self._right.note(digest, self._write(object_path(digest), stored, "write"))
+        self.right.note(digest, self._write(object_path(digest), stored, "write"))
         if name is not None:
             self._write(f"names/{name}/{digest.hex()}", b"", "write")
 
@@ -143,7 +143,7 @@ class BlobStore:
         stored, version = self._read(object_path(digest), max_bytes, "read")
         actual = hashlib.sha256(stored).digest()
         if actual == digest:
-            self._right.note(digest, version)
+            self.right.note(digest, version)
             return stored, len(stored)
         data = unpacked(stored, max_bytes)
         if data is not None:
@@ -151,7 +151,7 @@ class BlobStore:
             actual = hashlib.sha256(data).digest()
         if data is None or actual != digest:
             raise ObjectMismatch(f"{object_path(digest)} in {self.location} hashes to {actual.hex()}.")
-        self._right.note(digest, version)
+        self.right.note(digest, version)
         return data, len(stored)
 
     def get_stored(self, digest: Digest, max_bytes: int) -> bytes:
@@ -195,7 +195,7 @@ class BlobStore:
     def serves(self, digest: Digest, max_bytes: int) -> bool:
         try:
             version = self._version(object_path(digest))
-            if version is None or self._right.has(digest, version):
+            if version is None or self.right.has(digest, version):
                 return version is not None
             # Attack: other bytes in the place of the right ones: whoever may write and not delete can do that.
             self.get(digest, max_bytes)

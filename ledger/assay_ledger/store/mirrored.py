@@ -78,6 +78,11 @@ def each_store(store: BlobStore) -> tuple[BlobStore, ...]:
     return store.stores if isinstance(store, MirroredStore) else (store,)
 
 
+def known_stores(store: object) -> tuple[BlobStore, ...]:
+    """The same of what may be no BlobStore: then none."""
+    return each_store(store) if isinstance(store, BlobStore) else ()
+
+
 def is_lacking(store: object, digest: Digest, name: str, max_bytes: int) -> bool:
     """Whether one of several stores says that it has not this object under this name, which another may have.
 

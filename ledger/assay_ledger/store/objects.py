@@ -40,8 +40,9 @@ from assay_ledger.store.listfile import ListDigests, file_size, pack, runs, unpa
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
 from assay_ledger.store.mirrored import is_lacking
+from assay_ledger.store.noted_parts import fetch_noted, put_back_noted
 from assay_ledger.store.packing import ElementRun, packed
-from assay_ledger.store.parts import fetch_parts, part_count, put_back_parts, put_parts
+from assay_ledger.store.parts import fetch_parts, part_count, put_parts
 from assay_ledger.store.programs_in_use import decoded
 from assay_ledger.store.search import get_named
 
@@ -162,7 +163,7 @@ class Objects:
         found = cache.mapped(name, spec.nbytes, fits)
         if found is not None:
             if not self._own_first:
-                self._put_back(name, root, spec, found)
+                self._put_back(cache, name, root, spec, found)
             return cast(bytes, found)  # whoever reads a slot takes a view as well
         data = None
         if part_count(spec) > 1:
@@ -173,7 +174,7 @@ class Objects:
                 raise NoRoomForData(f"The run's data have {spec.nbytes} bytes; their disk lacks {lacks} of them.")
             known = self._right_parts.setdefault(root, set()), self._cursors
             try:
-                cache.fill(name, lambda out: fetch_parts(self.store, root, spec, out, *known), goes_on=True)
+                cache.fill(name, lambda out: fetch_noted(self.store, cache, root, spec, out, *known), goes_on=True)
                 del self._right_parts[root]
                 found = cache.mapped(name, spec.nbytes, fits)
             except _NOT_THERE as error:
@@ -203,7 +204,7 @@ class Objects:
         except ObjectMissing:
             raise error from None
 
-    def _put_back(self, name: str, root: Digest, spec: TensorSpec, data: memoryview) -> None:
+    def _put_back(self, cache: LocalCache, name: str, root: Digest, spec: TensorSpec, data: memoryview) -> None:
         """Publishes own data again where the store has lost them.
 
         Attack: data are deleted and their name is left, or given to other bytes: nobody put them back.
@@ -217,7 +218,7 @@ class Objects:
                 if is_there and self.store.is_named(digest, name):
                     return
             if is_parted:
-                put_back_parts(self.store, root, spec, data)
+                put_back_noted(self.store, cache, root, spec, data)
             else:
                 self.store.put(bytes(data), name)
 

@@ -10,6 +10,7 @@ Source: docs/protocol/store.md (STO-18, STO-19); docs/adr/0048-data.md.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -71,13 +72,18 @@ def put_parts(store: ArtifactStore, spec: TensorSpec, data: Buffer) -> Digest:
     return root
 
 
-def put_back_parts(store: ArtifactStore, root: Digest, spec: TensorSpec, data: Buffer) -> None:
-    """Puts what a store does not list of the tensor with this root, parts or index. Raises UnavailableError."""
+def put_back_parts(
+    store: ArtifactStore, root: Digest, spec: TensorSpec, data: Buffer, noted: Collection[Digest] = ()
+) -> tuple[Digest, ...]:
+    """Puts what a store does not list of the tensor with this root, parts or index; the digests of all parts.
+
+    noted: parts whose right versions the store knows: they are read where others lie there. Raises UnavailableError.
+    """
     view = memoryview(data)
     parts = [view[at : at + PART_BYTES] for at in range(0, spec.nbytes, PART_BYTES)]
     digests = tuple(Digest(sha256(part).digest()) for part in parts)
     for digest, part in zip(digests, parts, strict=True):
-        if not store.has(digest):
+        if not (store.serves(digest, len(part)) if digest in noted else store.has(digest)):
             store.put(bytes(part))
 
     def is_honest(found: bytes) -> bool:
@@ -90,6 +96,7 @@ def put_back_parts(store: ArtifactStore, root: Digest, spec: TensorSpec, data: B
         get_named(store, name, _ENTRY * len(parts), is_honest)
     except (ObjectMissing, ObjectMismatch):
         store.put(PartIndex(digests, tuple(map(tree_root, parts))).encode(), name)
+    return digests
 
 
 def fetch_parts(
@@ -99,13 +106,13 @@ def fetch_parts(
     out: BinaryIO,
     right: set[int] | None = None,
     cursors: dict[str, Digest] | None = None,
-) -> None:
+) -> tuple[Digest, ...]:
     """Writes the tensor with this root to a file that can be read too; parts that stand there already are not fetched.
 
     Each part is written once it is found right, so that what broke off goes on with the same file. right: parts that a
     former call found right in it, which are not hashed again; whoever uses the file hashes all of it once. cursors: see
     `get_named`. Raises UnavailableError (ObjectMissing where nothing has the name, and what the store raises), OSError
-    of the file.
+    of the file. Gives the parts' digests.
     """
     name, limit = f"parts/{root.hex()}", _ENTRY * part_count(spec)
     last: UnavailableError = ObjectMissing(f"{name} is missing.")
@@ -113,8 +120,9 @@ def fetch_parts(
     with waiting_at_most(SEARCH_S + spec.nbytes / SEARCH_BYTES_PER_S):
         for digest in in_turn(store, name, cursors.pop(name, None)):
             try:
-                _fill(store, _index(root, spec, store.get(digest, limit)), root, spec, out, right)
-                return
+                index = _index(root, spec, store.get(digest, limit))
+                _fill(store, index, root, spec, out, right)
+                return index.digests
             except StoreSilent as error:
                 # Attack: any number of indices, each of which costs a call's seconds while the store is silent.
                 if not isinstance(error, StorePartlySilent):

@@ -27,6 +27,11 @@ class RightVersions:
             while len(self._noted) > MAX_VERSIONS:
                 del self._noted[next(iter(self._noted))]
 
+    def known(self, digest: Digest) -> ObjectVersion | None:
+        """The version whose bytes are right."""
+        with self._lock:
+            return self._noted.get(digest)
+
     def has(self, digest: Digest, version: ObjectVersion) -> bool:
         """Whether this is the one; from then on its time counts as well."""
         with self._lock:

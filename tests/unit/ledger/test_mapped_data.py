@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -127,6 +127,28 @@ def test_what_the_store_lost_of_data_is_put_back_and_nothing_else(
     before = store.traffic.bytes_written
     actor(tmp_path, store).mapped(root, spec)
     assert store.traffic.bytes_written == before
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_a_part_that_others_wrote_over_is_put_back_by_who_starts_with_a_copy(tmp_path: Path, is_noted: bool) -> None:
+    """Attack: in a bucket whose members delete nothing one writes other bytes in a part's place: who has a copy found
+    that something is there, and whoever had none never began."""
+    place = tmp_path / "store"
+    Objects(open_store(place)).put_data(SPEC, DATA)
+    actor(tmp_path, open_store(place)).mapped(ROOT, SPEC)
+    digest = Digest(sha256(DATA[: 4 * LEAF_SIZE]).digest())
+    open_store(place).put_as(digest, bytes(4 * LEAF_SIZE))
+    with pytest.raises(UnavailableError):
+        Objects(open_store(place)).mapped(ROOT, SPEC)
+    if not is_noted:  # a note that nobody can read costs nothing but this
+        (note := copy_of(tmp_path).with_name(f"{ROOT.hex()}.noted")).chmod(0o600)
+        note.write_bytes(b"[")
+    for read in (4 * LEAF_SIZE, 0) if is_noted else (0, 0):
+        store = open_store(place)
+        assert actor(tmp_path, store).mapped(ROOT, SPEC) == DATA
+        assert store.traffic.bytes_read == read + 3 * 64, "what was written over, and the index"
+    with nullcontext() if is_noted else pytest.raises(UnavailableError):
+        assert Objects(open_store(place)).mapped(ROOT, SPEC) == DATA
 
 
 def test_a_forged_index_and_forged_parts_are_passed_over(tmp_path: Path, store: BlobStore) -> None:
