@@ -53,14 +53,18 @@ class Mempool:
     """The proxy. `base` is the base fee of the blocks to come.
 
     While it `is_mining` and holds something, or `mines_empty`, a block comes every `every_s`, `block_s` chain seconds
-    after the last. `on_taken(held)` is told of every transaction that the pool accepts. Receipts come `late_s` after
-    their blocks; with `forgets_states` the node knows what accounts have counted at the newest block alone. Of `lags`
-    calls to come that name no block each is estimated on the block before, as by another node behind the same URL;
-    with `names_no_blocks` none is estimated that names one. `asked` counts requests by method.
+    after the last; with `only_asked` no block comes before somebody has asked something since the last one, so that
+    chain time does not run on while whoever asks computes, on a slow machine for long. `on_taken(held)` is told of
+    every transaction that the pool accepts. Receipts come `late_s` after their blocks; with `forgets_states` the node
+    knows what accounts have counted at the newest block alone. Of `lags` calls to come that name no block each is
+    estimated on the block before, as by another node behind the same URL; with `names_no_blocks` none is estimated that
+    names one. `asked` counts requests by method.
     """
 
-    def __init__(self, node: Anvil, *, block_s: int = 12, every_s: float = 0.02, base: int = GWEI) -> None:
-        self.node, self.base, self.every_s = node, base, every_s
+    def __init__(
+        self, node: Anvil, *, block_s: int = 12, every_s: float = 0.02, base: int = GWEI, only_asked: bool = False
+    ) -> None:
+        self.node, self.base, self.every_s, self.only_asked = node, base, every_s, only_asked
         self.pool: dict[tuple[str, int], Held] = {}
         self.taken: list[Held] = []
         self.blocks: list[list[Held]] = []
@@ -73,6 +77,7 @@ class Mempool:
         self.lags = 0
         self.names_no_blocks = False
         self.asked: Counter[str] = Counter()
+        self._calls = 0
         self._mined: dict[str, float] = {}
         self._lock = threading.RLock()
         node.rpc("evm_setAutomine", False)
@@ -133,6 +138,7 @@ class Mempool:
     def answer(self, method: str, params: list[Any]) -> Any:
         """The result of a call. Raises Refused."""
         self.asked[method] += 1
+        self._calls += 1
         if method == "eth_sendRawTransaction":
             return self._take(params[0])
         if method == "eth_getTransactionCount" and params[1] == "pending":
@@ -216,8 +222,11 @@ class Mempool:
         return answer["result"]
 
     def _keep_mining(self) -> None:
+        seen = -1
         while not self._ended.wait(self.every_s):
-            if self.is_mining and (self.pool or self.mines_empty):
+            calls = self._calls
+            if self.is_mining and (self.pool or self.mines_empty) and not (self.only_asked and calls == seen):
+                seen = calls
                 self.mine()
 
     def __enter__(self) -> Self:

@@ -82,7 +82,7 @@ def siege(opened: tuple[WholeRun, Puppet, int]) -> Iterator[Siege]:
         made.players["ada"].agent.close()
         outbox = made.folder / "ada" / "outbox.jsonl"
         outbox.unlink(missing_ok=True)
-        with Mempool(node, every_s=0.005) as pool:
+        with Mempool(node, every_s=0.005, only_asked=True) as pool:
             pool.mine()
             made.stage.chain = Chain(pool.url)
             besieged = Siege(pool, made, puppet, game_id)
