@@ -39,12 +39,12 @@ def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = (
 
     async def complete(asked: CompletionAsked, request: Request) -> Response:
         """A completion, paid for; the statement that it carries was checked."""
-        if asked.stream:
-            return _PaidEvents(await run_in_threadpool(answers.ask, asked))
         has_left = threading.Event()
         watch = asyncio.create_task(_note_leaving(request, has_left))
         try:
-            return JSONResponse(await run_in_threadpool(lambda: _whole(answers.ask(asked), has_left)))
+            if asked.stream:
+                return _PaidEvents(await run_in_threadpool(answers.ask, asked, has_left.is_set))
+            return JSONResponse(await run_in_threadpool(lambda: _whole(answers.ask(asked, has_left.is_set), has_left)))
         finally:
             watch.cancel()
 

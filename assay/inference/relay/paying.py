@@ -79,10 +79,11 @@ class PaidAnswers:
         self.answers = self.verified = self.tokens = 0
         self._counting = threading.Lock()
 
-    def ask(self, asked: CompletionAsked) -> Generator[dict[str, Any]]:
+    def ask(self, asked: CompletionAsked, has_left: Callable[[], bool] = lambda: False) -> Generator[dict[str, Any]]:
         """Pays, and gives the answer's events; the last one has its statement, which was checked.
 
-        The first is asked for before this returns. Whoever does not read them to their end closes them.
+        The first is asked for before this returns. Whoever does not read them to their end closes them. has_left:
+        whether nobody waits any more, which is asked before anything is signed: others' vouchers go first.
 
         Raises GatewayFalse, GatewayRefused, GatewayAway, GatewayOdd, PurseEmpty, PurseNotKept, NotCovered; the
         events do, too.
@@ -91,6 +92,9 @@ class PaidAnswers:
             self._cover.check()
         body = sent(asked.model_dump(exclude_unset=True) | {"model": self.gateway.name, "stream": True})
         with self._turn:
+            # Attack by chance: a client that gives up while a gateway is slow, and asks again, pays for all of it.
+            if has_left():
+                raise UnavailableError("Nobody waits for the answer.", code="AskerLeft", remedy="Ask again.")
             signed, response = self._asked_again(asked, body) or self._accepted(asked, body)
         seed = seed_of(signed, keccak(body)) if asked.seed is None else asked.seed
         events = self._events(asked, body, seed, signed, response)

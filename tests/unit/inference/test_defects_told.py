@@ -36,7 +36,7 @@ def relay(ask: object, seconds: float = 5.0) -> ASGIApp:
 def test_an_error_that_nobody_foresaw_is_a_document_like_every_other(stream: bool) -> None:
     """Clients read a body as JSON whatever its status: of a sentence in plain text they showed their own failure."""
 
-    def ask(_asked: object) -> None:
+    def ask(_asked: object, _has_left: object) -> None:
         raise ZeroDivisionError("a case that nobody thought of")
 
     with asker(relay(ask)) as client:
@@ -48,7 +48,7 @@ def test_an_error_that_nobody_foresaw_is_a_document_like_every_other(stream: boo
 def test_a_stream_that_fails_for_what_nobody_foresaw_says_so_to_openais_library() -> None:
     """It ended without a word, which the library shows as a lost connection, if at all."""
 
-    def ask(_asked: object) -> Iterator[dict[str, object]]:
+    def ask(_asked: object, _has_left: object) -> Iterator[dict[str, object]]:
         yield PIECE
         raise ZeroDivisionError("a case that nobody thought of")
 
@@ -73,7 +73,7 @@ def test_a_gateways_stream_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -
 def test_a_relay_says_what_became_of_an_answer_whose_time_is_over(stream: bool) -> None:
     """Its own time was over in the same moment as the gateway's: the stream was cut, the document plain text."""
 
-    def ask(_asked: object) -> Iterator[dict[str, object]]:
+    def ask(_asked: object, _has_left: object) -> Iterator[dict[str, object]]:
         yield PIECE
         time.sleep(0.4)
         raise GatewayAway("The gateway's answer broke off (Timeout).")
@@ -86,7 +86,7 @@ def test_a_relay_says_what_became_of_an_answer_whose_time_is_over(stream: bool) 
 def test_whoever_waits_too_long_for_a_document_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assay.inference.relay.app.BESIDE_S", 0.0)
 
-    def ask(_asked: object) -> Iterator[dict[str, object]]:
+    def ask(_asked: object, _has_left: object) -> Iterator[dict[str, object]]:
         time.sleep(0.4)
         yield PIECE
 

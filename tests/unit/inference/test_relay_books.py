@@ -259,13 +259,20 @@ def test_an_answer_that_goes_on_is_held_to_what_was_asked_and_a_lie_is_the_last(
     assert played.vouchers == [50, 50]
 
 
-async def hangs_up(app: ASGIApp, *, stream: bool = True) -> None:
-    """Asks, and has hung up before the first of its answer."""
+async def hangs_up(
+    app: ASGIApp, *, stream: bool = True, once: Callable[[], object], then: Callable[[], object] = lambda: None
+) -> None:
+    """Asks, and hangs up once something is so; then something happens, when the relay knows of it."""
     body = ASKED.model_dump_json(exclude_unset=True).removesuffix("}") + f',"stream":{str(stream).lower()}}}'
     said = [{"type": "http.request", "body": body.encode(), "more_body": False}]
 
     async def receive() -> Message:
-        return said.pop(0) if said else {"type": "http.disconnect"}
+        if said:
+            return said.pop(0)
+        while not once():
+            await asyncio.sleep(0.001)
+        asyncio.get_running_loop().call_soon(then)
+        return {"type": "http.disconnect"}
 
     async def send(_message: Message) -> None:
         return
@@ -284,7 +291,7 @@ async def hangs_up(app: ASGIApp, *, stream: bool = True) -> None:
 
 def test_who_hangs_up_before_an_answer_begins_leaves_nothing_open(played: PlayedGateway, purse: Purse) -> None:
     asker = answers(played, purse)
-    asyncio.run(hangs_up(make_relay(asker, 5.0)))
+    asyncio.run(hangs_up(make_relay(asker, 5.0), once=lambda: played.vouchers))
     assert played.vouchers == [50] and played.closed == 1
     assert purse.spent == 50, "nobody knows what was charged"
     list(asker.ask(ANOTHER))
@@ -309,7 +316,7 @@ class SlowGateway(PlayedGateway):
 def test_who_hangs_up_on_a_whole_answer_has_no_more_of_it_drawn(purse: Purse) -> None:
     """Attack by chance: a client that gives up after some seconds, and asks again, pays for each answer to its end."""
     slow = SlowGateway()
-    asyncio.run(hangs_up(make_relay(answers(slow, purse), 5.0), stream=False))
+    asyncio.run(hangs_up(make_relay(answers(slow, purse), 5.0), stream=False, once=lambda: slow.vouchers))
     assert slow.closed == 1 and slow.given < 1_000
     assert purse.spent == 50, "nobody knows what was charged"
 

@@ -21,7 +21,7 @@ class CountedPurse:
         self.paid: list[Any] = []
         self.gateway = SimpleNamespace(document={})
 
-    def ask(self, asked: Any) -> Iterator[dict[str, Any]]:
+    def ask(self, asked: Any, _has_left: object) -> Iterator[dict[str, Any]]:
         self.paid.append(asked)
         yield {"choices": [{"text": "x"}], "statement": "s"}
 
