@@ -112,8 +112,13 @@ def test_what_is_wiped_after_it_was_held_is_put_back_by_who_published_it(
         stranger = Archive(archive.charter, archive.facts, Objects(store), Publications(disputed.chain, Objects(store)))
         with pytest.raises(UnavailableError):
             stranger.base(view, 1, COMPUTE)
-        view = disputed.settle(lambda view: len(view.state.attestations) == 2)
+        first = len(view.epochs)
+        view = disputed.settle(lambda view: len(view.state.attestations) == 2 and len(view.epochs) > first)
         assert stranger.base_roots(stranger.base(view, 1, COMPUTE)) == view.lists(1)
+        # Whose base it is may have published that, too: the update itself is there again.
+        holder = view.books.tenures.existing
+        (own,) = [work for work in view.works(Round(0)) if holder(work.tenure).holder == disputed.address("ada")]
+        assert stranger.fetch_update(own)
 
 
 def test_a_base_that_is_wiped_is_put_back_while_its_work_is_audited(disputed: WholeRun, tmp_path: Path) -> None:
