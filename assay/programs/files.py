@@ -25,7 +25,7 @@ from assay.protocol.errors import ConfigError, UsageError, shown
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program, encode_program
 from assay_ledger.json_input import DEFAULT_DEPTH, is_deeper
-from assay_ledger.store.objects import MAX_PROGRAM_BYTES
+from assay_ledger.store.programs_in_use import MAX_PROGRAM_BYTES
 
 MAX_REPORT: Final = 1 << 28
 

@@ -43,10 +43,8 @@ from assay_ledger.store.mirrored import is_lacking
 from assay_ledger.store.noted_parts import fetch_noted, put_back_noted
 from assay_ledger.store.packing import ElementRun, packed
 from assay_ledger.store.parts import fetch_parts, part_count, put_parts
-from assay_ledger.store.programs_in_use import decoded
+from assay_ledger.store.programs_in_use import MAX_PROGRAM_BYTES, decoded
 from assay_ledger.store.search import get_named
-
-MAX_PROGRAM_BYTES: Final = 1 << 28
 
 MAPPED_FROM: Final = 1 << 22
 """Bytes of a tensor from which on it is mapped; a smaller one costs more as a file than as memory."""

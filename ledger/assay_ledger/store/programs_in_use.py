@@ -9,6 +9,8 @@ from weakref import WeakValueDictionary
 from assay.protocol.program.program import Program
 from assay.protocol.program.programfile import decode_program
 
+MAX_PROGRAM_BYTES: Final = 1 << 28
+
 _IN_USE: Final[WeakValueDictionary[bytes, Program]] = WeakValueDictionary()
 """By the SHA-256 of their files."""
 
