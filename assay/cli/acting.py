@@ -31,6 +31,7 @@ from assay_ledger.rounds.view import RunView
 
 if TYPE_CHECKING:
     from assay_ledger.agents.agent import Agent
+    from assay_ledger.agents.journal import Journal
     from assay_ledger.agents.loop import RunStore
     from assay_ledger.index.computing import Compute
     from assay_ledger.store.blobs import BlobStore
@@ -249,11 +250,13 @@ def make(
     compute: Compute | None = None,
     on_rest: Callable[[RunView], None] | None = None,
     index_url: str | None = None,
+    journal: Journal | None = None,
 ) -> tuple[Agent, LiveRole]:
     """The actor, which tells on stderr what concerns it from now on, and the foot of its terminal.
 
     compute: what runs its programs, if not itself. on_rest: what it says where nothing is to be done; why the run
     stands still unless given. index_url: the database that keeps the run's events, if not a file in its folder.
+    journal: the folder's, where whoever makes the actor holds the folder already.
     """
     from assay_solver.worker import Worker
 
@@ -283,7 +286,7 @@ def make(
 
     kept = index_url or f"sqlite:///{(folder / EVENTS_FILE).absolute()}"
     options: dict[str, Any] = {"listeners": [tell], "on_progress": on_progress, "relays": relays, "compute": compute}
-    options |= {"index_url": kept, "told_from": since + 1}
+    options |= {"index_url": kept, "told_from": since + 1, "journal": journal}
     live = LiveRole(lambda: made[0].doing if made else "", run.currency)
     made.append(kind(run, keys, store, folder, **options))
     standing = TellsStanding() if on_rest is None else on_rest

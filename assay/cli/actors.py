@@ -285,28 +285,30 @@ def _act(
         signal.signal(number, lambda *_: stop.set())
     if standby and not stand_by(store, run.address, keys.address, stop):
         raise typer.Exit(int(ExitCode.INTERRUPTED))
-    # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
-    with HeartbeatWriter(store, keys.speaker, run.address, role, time.monotonic).beating():
-        kind = load()
-        lost_gpu = place is None and acting.use_cpu_where_gpu_is_gone(run, keys)
-        with closing(Journal(folder)):  # one process at a time works there: the second pays nothing in
+    with closing(Journal(folder)) as journal:  # one process at a time works there: the second pays nothing in
+        # The training framework takes seconds to load; the process that moves chain time waits for those it knows.
+        with HeartbeatWriter(store, keys.speaker, run.address, role, time.monotonic).beating():
+            kind = load()
+            lost_gpu = place is None and acting.use_cpu_where_gpu_is_gone(run, keys)
             bring(run, keys, folder)
-        from assay.engine.runtime.executor import how_programs_run
-        from assay.engine.runtime.memory_bound import bounded_here
+            from assay.engine.runtime.executor import how_programs_run
+            from assay.engine.runtime.memory_bound import bounded_here
 
-        talk.print(how_programs_run(), markup=False, soft_wrap=True)
-        talk.print(f"what is drawn comes from {WORDS[beacon_name(run.charter.beacon)]}", markup=False)
-    take_long_turns()
-    with bounded_here(), ranks.leading(place) as compute:
-        on_rest = leaving.TellsWaits() if leave else None
-        agent, live = acting.make(
-            kind, run, keys, store, folder, settings.relays, compute, on_rest, index_url=settings.index_url
-        )
-        note_settings(folder, settings)
-        agent.leaving, agent.lost_gpu = leave, lost_gpu
-        shown.watch(agent)
-        with live, announced(run.chain, settings.ws_url):
-            agent.run(stop)
+            talk.print(how_programs_run(), markup=False, soft_wrap=True)
+            talk.print(f"what is drawn comes from {WORDS[beacon_name(run.charter.beacon)]}", markup=False)
+        take_long_turns()
+        with bounded_here(), ranks.leading(place) as compute:
+            on_rest = leaving.TellsWaits() if leave else None
+            agent, live = acting.make(
+                *(kind, run, keys, store, folder, settings.relays, compute, on_rest),
+                index_url=settings.index_url,
+                journal=journal,
+            )
+            note_settings(folder, settings)
+            agent.leaving, agent.lost_gpu = leave, lost_gpu
+            shown.watch(agent)
+            with live, announced(run.chain, settings.ws_url):
+                agent.run(stop)
     # Whatever the signal was, and whoever sent it: a service must not take a role that was ended in the middle of a
     # game, by a guard of the machine's memory say, for one that has nothing left to do.
     is_interrupted = stop.is_set()

@@ -69,11 +69,12 @@ class Agent(GameActor[RunView, Choice]):
         relays: Sequence[str] = (),
         index_url: str | None = None,
         told_from: int = 0,
+        journal: Journal | None = None,
     ) -> None:
         """`listeners` are told every event of the run once, after the records have it, whatever blocks are replaced;
         of blocks before `told_from` they need none. `relays`: see source_of. `index_url`: the database that keeps
-        events, without which each start reads them from the chain."""
-        self.journal = Journal(data_dir)  # first: one process at a time works in this folder
+        events, without which each start reads them from the chain. `journal`: that of `data_dir`, if it is held."""
+        self.journal = journal or Journal(data_dir)  # first: one process at a time works in this folder
         self.journal.keep_to(run.address)
         super().__init__(
             *(run.chain, run.address, run.charter.chain.fee_cap, keys, store, data_dir, compute),

@@ -278,6 +278,27 @@ def test_who_types_a_start_twice_pays_nothing_in_by_the_second(
     assert run.chain.ask(run.vault.free(address_of(desk.stage.sponsor))) == 0
 
 
+def test_a_folder_is_held_from_the_deposit_until_its_actor_ends(
+    posted: tuple[Desk, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad luck: a second start came while the first was loading what computes: it paid in, and one of them ended."""
+    desk, _ = posted
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    at = (*desk.run_words, *desk.store_words, *desk.key_words, "--data-dir", str(tmp_path))
+    brought = []
+
+    def try_beside(*_: Any, **__: Any) -> None:
+        monkeypatch.setattr(acting, "make", lambda *_, **__: pytest.fail("a second process works in the folder"))
+        assert desk.refused("verifier", "start", "--deposit", "2", *at).code == "JournalInUse"
+        raise typer.Exit
+
+    monkeypatch.setattr(acting, "bring", lambda *_, amount, **__: brought.append(amount))
+    monkeypatch.setattr(acting, "make", try_beside)
+    assert desk("verifier", "start", "--deposit", "1", *at).exit_code == 0
+    assert brought == ["1"]
+    Journal(tmp_path).close()  # who ends lets it go
+
+
 def test_nobody_stakes_in_a_run_that_nobody_opened_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_desk(tmp_path) as empty:
         document = empty.post("--preset", "tiny", "--seats", "2", "--rounds", "1", "--escrow", "5000")
