@@ -58,12 +58,13 @@ class RunStore(ArtifactStore, SlotStore, Protocol):
 
 @dataclass(slots=True)
 class _Parked:
-    """An action that did not work: when to try it again. `time` is chain time, `clock` this machine's, in seconds."""
+    """An action that was refused, by `message`, and when to try again: chain time, or `clock` of this machine (s)."""
 
     times: int
     head: int | None = None
     time: int | None = None
     clock: float | None = None
+    message: str = ""
     asks_again: bool = False
     """Whether something was unavailable, and may be there at any time."""
 
@@ -340,11 +341,14 @@ class ActorLoop(ABC, Generic[V, A]):
         # What only time makes right is asked again at each block, however often it was: windows last a few blocks.
         times = 1 if before is None else before.times + (not is_early)
         tell(self.observer.tried, action, error)
-        # Blocks are not mined in the second that their sender thinks of: once too early is how a window begins.
-        level = logging.DEBUG if times == 1 and is_early else logging.INFO
+        # Blocks are not mined in the second that their sender thinks of: once too early is how a window begins. What
+        # waits for an epoch is refused in the same words for days.
+        is_told = before is not None and before.message == error.message
+        level = logging.DEBUG if is_told or (times == 1 and is_early) else logging.INFO
         _LOG.log(level, "%s: %s: %s", self.role, describe(action), error.message, extra={"code": error.code})
         wait = min(2**times, 64)
-        parked = _Parked(times, head=head.number + wait // 2, clock=self._clock() + BLOCK_S * (wait // 2))
+        parked = _Parked(times, head.number + wait // 2, clock=self._clock() + BLOCK_S * (wait // 2))
+        parked.message = error.message
         # Several contracts have a TooEarly of two times; the later one is when it is no longer so.
         named = [v for v in error.details.values() if isinstance(v, int)] if error.code == "TooEarly" else []
         not_before = max(named, default=0)
