@@ -24,6 +24,7 @@ from typing import Any, Final
 from assay.protocol.errors import ConfigError, InvariantError, UnavailableError
 from assay.protocol.types import Address
 from assay_ledger.agents.folder_form import FolderNewer, check_form
+from assay_ledger.disk_told import DiskTold
 from assay_ledger.json_input import JsonRefused, parse_json
 from assay_ledger.new_file import sync_folder
 
@@ -87,6 +88,7 @@ class Journal:
         self.damaged: Sequence[int] = ()
         self._end = 0
         self._unwritten: list[bytes] = []
+        self._told = DiskTold(_LOG)
         self._entries = self._load()
         sync_folder(folder)
 
@@ -120,7 +122,8 @@ class Journal:
             self._write([*self._unwritten, line])
         except OSError as error:
             self._unwritten.append(line)
-            _LOG.warning(
+            self._told.refused(
+                len(line),
                 "%s cannot be written (%s): make room on its disk. The actor goes on from memory; a crash now would "
                 "cost the work behind %d entries.",
                 *(self.path, error, len(self._unwritten)),
@@ -151,6 +154,7 @@ class Journal:
             raise
         self._end += len(data)
         self._unwritten = []
+        self._told.took(len(data), self.path)
 
     def _load(self) -> list[Entry]:
         """The entries of the file; a last line that a crash cut short is cut off, a damaged one is passed over."""

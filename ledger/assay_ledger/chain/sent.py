@@ -25,6 +25,7 @@ from rlp.exceptions import RLPException  # type: ignore[import-untyped]
 from assay.protocol.digests import keccak
 from assay_ledger.chain.fees import Offer
 from assay_ledger.chain.transaction_signer import TransactionSigner
+from assay_ledger.disk_told import DiskTold
 from assay_ledger.json_input import JsonRefused, parse_json
 
 MAX_LINE_BYTES: Final = 1 << 19
@@ -96,6 +97,7 @@ class SentFile:
 
     def __init__(self, account: TransactionSigner, chain_id: int, path: Path | None) -> None:
         self._account, self._chain_id, self.path = account, chain_id, path
+        self._told = DiskTold(_LOG)
 
     def load(self) -> dict[int, NonceSlot]:
         """Slots by nonce as the last process left them; lines that are not this account's are passed over."""
@@ -120,8 +122,9 @@ class SentFile:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self.path.open("a+b", buffering=0) as file:
                 _append_line(file, json.dumps({"raw": raw.hex()}).encode())
+            self._told.took(len(raw), self.path)
         except OSError as error:
-            _LOG.warning("%s cannot be written: %s", self.path, error)
+            self._told.refused(len(raw), "%s cannot be written: %s", self.path, error)
 
     def clear(self) -> None:
         """Nothing is in flight any more."""

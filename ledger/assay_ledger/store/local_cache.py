@@ -20,6 +20,7 @@ from typing import BinaryIO, Final
 
 from assay.mapped_files import MappedFile
 from assay.protocol.errors import UnavailableError
+from assay_ledger.disk_told import DiskTold
 from assay_ledger.new_file import sync_folder
 from assay_ledger.store.folder import read_regular
 
@@ -39,6 +40,7 @@ class LocalCache:
         self._folder = folder
         self._round = 0
         self._oldest = 0
+        self._told = DiskTold(_LOG)
 
     def turn(self, latest: int, oldest: int) -> None:
         """Copies go to the latest round from now on; those last used before the oldest are removed."""
@@ -107,8 +109,9 @@ class LocalCache:
                 os.fsync(out.fileno())
             fresh.replace(path)
             sync_folder(path.parent)
+            self._told.took(_size(path), self._folder)
         except OSError as error:
-            _LOG.warning("No copy of %s is kept: %s", name, error)
+            self._told.refused(_size(fresh) + 1, "No copy of %s is kept: %s", name, error)
         except UnavailableError:
             is_half = goes_on and fresh.stat().st_size > 0
             raise
@@ -142,6 +145,12 @@ class LocalCache:
         with suppress(OSError):
             new.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             old.replace(new)
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def _holds(path: Path, data: bytes) -> bool:

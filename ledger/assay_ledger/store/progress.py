@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Final
 
 from assay.protocol.types import Digest
+from assay_ledger.disk_told import DiskTold
 from assay_ledger.new_file import sync_folder
 
 ROOTS: Final = "roots"
 _ENTRY: Final = 40
 
-
-_LOG = logging.getLogger("assay.progress")
+_TOLD: Final = DiskTold(logging.getLogger("assay.progress"))
+"""Of all folders: each round has one of its own."""
 
 
 class ProgressFolder:
@@ -49,19 +50,21 @@ class ProgressFolder:
             return
         self._roots |= roots
         self._unwritten |= roots
+        data = b"".join(_entry(step, root) for step, root in sorted(self._unwritten.items()))
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with (self.folder / ROOTS).open("ab", buffering=0) as file:
                 # What an earlier life, or a full disk, cut short.
                 file.truncate(_ENTRY * (file.tell() // _ENTRY))
-                data = b"".join(_entry(step, root) for step, root in sorted(self._unwritten.items()))
                 if file.write(data) < len(data):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(file.fileno())
         except OSError as error:
-            _LOG.warning("%s cannot be written (%s): a crash now would cost its progress.", self.folder, error)
+            text = "%s cannot be written (%s): a crash now would cost its progress."
+            _TOLD.refused(len(data), text, self.folder, error)
         else:
             self._unwritten = {}
+            _TOLD.took(len(data), self.folder)
 
     def kept(self) -> Sequence[int]:
         """The numbers of steps after which a state is kept, in ascending order."""
@@ -80,10 +83,11 @@ class ProgressFolder:
                 os.fsync(file.fileno())
             fresh.replace(self.folder / str(step))
             sync_folder(self.folder)
+            _TOLD.took(len(data), self.folder)
         except OSError as error:
             with suppress(OSError):
                 fresh.unlink(missing_ok=True)
-            _LOG.warning("The state after step %d is not kept: %s", step, error)
+            _TOLD.refused(len(data), "The state after step %d is not kept: %s", step, error)
 
     def get(self, step: int) -> bytes | None:
         """A state as it was put, not checked; None where it cannot be read."""
