@@ -14,6 +14,7 @@ from assay.protocol.errors import ConfigError, UnavailableError
 from assay.status.account import withdraw_at
 from assay.status.locks import LockEnd, OwnLock, still_locked, when
 from assay_ledger.agents.heartbeat import EVERY_S, Activity, read_heartbeats
+from assay_ledger.agents.money_keeper import is_owed
 from assay_ledger.rounds.view import RunView
 
 if TYPE_CHECKING:
@@ -26,6 +27,11 @@ ALIVE_WITHIN_S: Final = 2 * EVERY_S
 """Whoever lives renews its heartbeat within this time."""
 
 LOOK_S: Final = 0.25
+
+OWED: Final = (
+    "no stake is locked any more (`assay ledger unstake`); waits for wages or a part of a bounty that are still to be "
+    "paid. Wages are paid without this process, too; a part of a bounty has to be asked for by it."
+)
 
 LATER_S: Final = 3600
 """A time is said again if it has moved so far: it moves a little with every epoch."""
@@ -82,12 +88,18 @@ class TellsWaits:
     def __init__(self, say: Callable[[str], None] = _say) -> None:
         self._say = say
         self._said: dict[Digest, LockEnd] = {}
+        self._says_owed = False
 
     def __call__(self, view: RunView) -> None:
         new = [lock for lock in still_locked(view) if self._is_news(lock)]
         for text, _ in lines(new, view.now, view.facts.currency):
             self._say(text)
         self._said |= {lock.id: lock.end for lock in new}
+        # Whoever waits for its stake alone need not wait for this process.
+        waits_for_pay = not still_locked(view) and is_owed(view)
+        if waits_for_pay and not self._says_owed:
+            self._say(OWED)
+        self._says_owed = waits_for_pay
 
     def _is_news(self, lock: OwnLock) -> bool:
         said = self._said.get(lock.id, LockEnd())

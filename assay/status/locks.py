@@ -31,9 +31,6 @@ _GAME: Final = b"game".ljust(32, b"\0")
 _CHALLENGE: Final = b"challenge".ljust(32, b"\0")
 
 
-UNPAID: Final = "wages or a bounty, which nobody is paid who takes its stake back before"
-
-
 @dataclass(frozen=True, slots=True)
 class LockEnd:
     """When a lock can end: `ends_at`, the first second whose block takes the call that ends it, or when what it waits
@@ -198,9 +195,8 @@ def _settled_at(view: RunView, tenure: int) -> int:
 def ticket_end(view: RunView, records: ViewRecords, held: HeldTicket) -> LockEnd:
     """Of a ticket's stake (`reclaim` in Tickets.sol); one that fines left short comes back as it is."""
     obliged = f"{count(held.obligations, 'game, claim or fine', 'games, claims or fines')} to be over"
-    free = LockEnd(ends_at=view.now, waits_for=UNPAID if held.is_owed else None)
     if view.state.money.is_stopped:
-        return LockEnd(waits_for=obliged) if held.obligations else free
+        return LockEnd(waits_for=obliged) if held.obligations else LockEnd(ends_at=view.now)
     # Who retires it now waits as long as a new ticket waits until it counts.
     until = held.until or view.now + view.facts.tickets.seasoning
     not_before = _later(view, max(until, _undrawn_at(view, held.last_epoch + 1)))
@@ -215,7 +211,7 @@ def ticket_end(view: RunView, records: ViewRecords, held: HeldTicket) -> LockEnd
     elif not records.over_since(held.last_epoch + 1):
         text = f"epoch {held.last_epoch + 1} to be over, so that nothing it did is drawn any more"
     else:
-        return free
+        return LockEnd(ends_at=view.now)
     return LockEnd(waits_for=text, not_before=not_before)
 
 

@@ -183,19 +183,20 @@ class ReplayingAgent(Agent):
         return table.add(PublishBase, self.do_publish_base)
 
     def is_finished(self, view: RunView) -> bool:
-        """See ActorLoop: it leaves, or the run is over and owes it nothing, and no stake of its tickets is left."""
-        gone = all(t.convicted_at for _, t in view.tickets_of(self.me)) and not view.open_games()
+        """See ActorLoop: it leaves, or the run is over, no stake of its tickets is left, and they are owed nothing."""
+        gone = all(t.convicted_at for _, t in view.tickets_of(self.me)) and not (view.open_games() or is_owed(view))
         over = view.is_over or view.state.money.is_ended
         if self.leaving:
             return gone and not has_unpaid_openings(view)
         return gone and over and self.deadline is None
 
     def _is_leaving(self, view: RunView) -> bool:
-        """Whether it was told to leave, or the run has nothing more to audit and owes it nothing.
+        """Whether it was told to leave, or the run has nothing more to audit.
 
-        What is owed to a ticket is lost with it, so that an auditor that left at once would give its bounties away.
+        What its tickets earned is paid to who has taken their stakes back as well, and shares vest for their owner: it
+        stays to claim them, and none of its stake does.
         """
-        return self.leaving or (view.state.money.is_ended and not is_owed(view))
+        return self.leaving or view.state.money.is_ended
 
     # --- replays
 

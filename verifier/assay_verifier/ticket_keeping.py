@@ -31,8 +31,6 @@ class HeldTicket:
     last_epoch: int = 0
     missing: int = 0
     is_convicted: bool = False
-    is_owed: bool = False
-    """Whether a finding's wage or a part of a bounty is still to come, which goes to who holds the ticket."""
     can_answer: bool = True
     """Whether its stake is neither lost nor below nine tenths of B: else no call that it answers goes through."""
 
@@ -137,7 +135,7 @@ def ticket_actions(
 ) -> Iterator[TicketAction]:
     """Actions, most urgent first: what is owed, then what is short, then what is to come or go."""
     if plan.is_stopped:
-        free_tickets = (h for h in tickets if not (h.is_convicted or h.is_owed or h.obligations))
+        free_tickets = (h for h in tickets if not (h.is_convicted or h.obligations))
         yield from (ReclaimTicket(held.id) for held in free_tickets)
         return
     yield from secrets_owed(tickets, records)
@@ -202,6 +200,6 @@ def _runs_low(held: HeldTicket, chains: TicketChains, records: TicketRecords, no
 
 
 def _is_reclaimable(held: HeldTicket, records: TicketRecords) -> bool:
-    if held.is_convicted or held.is_owed or not held.until or records.epochs[-1].start < held.until or held.obligations:
+    if held.is_convicted or not held.until or records.epochs[-1].start < held.until or held.obligations:
         return False
     return not owed_calls(held, records, len(records.epochs)) and bool(records.over_since(held.last_epoch + 1))

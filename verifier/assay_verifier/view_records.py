@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from assay.protocol.rounds.duty_types import CallAnswer, DutyTerms, Epoch, ReplayFinding
 from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import Ticket, TicketId
 from assay.protocol.types import Digest, Round, Seat
-from assay_ledger.agents.money_keeper import unpaid_tickets
 from assay_ledger.rounds.records import AttestationRecord, WorkRecord
 from assay_ledger.rounds.view import RunView
 from assay_verifier.ticket_keeping import HeldTicket
@@ -88,11 +86,6 @@ class ViewRecords:
 
     # --- tickets
 
-    @cached_property
-    def owed(self) -> set[TicketId]:
-        """Tickets that are still to be paid."""
-        return unpaid_tickets(self.view)
-
     def calls_at(self, shift: int, time: int) -> int:
         """Calls of a shift by epochs that began at a time or before."""
         return self.view.books.duties.calls_at(shift, time)
@@ -107,11 +100,8 @@ class ViewRecords:
         return HeldTicket(
             *(number, registry.shift_of(number), ticket.from_, tuple(registry.anchors[number]), ticket.until),
             *(ticket.shown, ticket.obligations, ticket.last_epoch, registry.missing[number]),
-            *(ticket.convicted_at != 0, self._may_leave(ticket) and number in self.owed, registry.can_answer(number)),
+            *(ticket.convicted_at != 0, registry.can_answer(number)),
         )
-
-    def _may_leave(self, ticket: Ticket) -> bool:
-        return bool(ticket.until) or self.view.state.money.is_stopped
 
     def held_tickets(self) -> list[HeldTicket]:
         """This owner's tickets whose stake has not gone back, the oldest first."""

@@ -290,10 +290,14 @@ def _entered_by(view: RunView, convicted_at: int) -> tuple[int, int]:
 
 
 def is_owed(view: RunView) -> bool:
-    """Whether this actor will get shares that vest, or its part of what a conviction left."""
+    """Whether this actor's tickets, those too whose stake it took back, will be paid wages or a part of a bounty."""
     accusations = view.books.duties.attestations.accusations
-    vests = any(record.owner == view.me for record in view.state.money.vesting.values())
-    return vests or any(True for name, made in accusations.items() for _ in _bounty(view, name, made))
+    earned_by = {made.ticket for name, made in accusations.items() if _pot_of(view, name, made) is not None}
+    if view.state.money.phase is RunPhase.RUNNING:
+        for record in view.state.unpaid_findings.values():
+            if view.status(view.round_of(record.round).parent) is not GenerationStatus.CUT:
+                earned_by.add(record.ticket)
+    return any(view.books.registry.payee_of(ticket) == view.me for ticket in earned_by)
 
 
 def _pot_of(view: RunView, accusation: Digest, made: Accusation) -> PotRecord | None:
@@ -310,17 +314,6 @@ def _pot_of(view: RunView, accusation: Digest, made: Accusation) -> PotRecord | 
     is_right = (made.status is AccusationStatus.UPHELD or is_excused) and made.at < convicted_at
     is_late = pot.closed or (pot.entered and made.epoch > pot.epoch)
     return pot if is_right and not is_late else None
-
-
-def unpaid_tickets(view: RunView) -> set[TicketId]:
-    """Tickets that are owed something: who takes its stake back before loses it, since nobody is left to be paid."""
-    accusations = view.books.duties.attestations.accusations
-    owed = {made.ticket for name, made in accusations.items() if _pot_of(view, name, made) is not None}
-    if view.state.money.phase is RunPhase.RUNNING:
-        for record in view.state.unpaid_findings.values():
-            if view.status(view.round_of(record.round).parent) is not GenerationStatus.CUT:
-                owed.add(record.ticket)
-    return owed
 
 
 def _accused(view: RunView, made: Accusation) -> tuple[Digest, int]:

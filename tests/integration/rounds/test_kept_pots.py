@@ -11,8 +11,11 @@ from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest
 from assay_ledger.agents import keeper
 from assay_ledger.agents.money_actions import CloseBounty, EnterBounty, TakeBounty
-from assay_ledger.agents.money_keeper import pots_wait
+from assay_ledger.agents.money_keeper import is_owed, pots_wait
 from assay_ledger.agents.round_actions import CloseEpoch, LapseAccusation, RoundAction, SeedEpoch, SubmitBeacon
+from assay_verifier.secret_chains import TicketChains
+from assay_verifier.ticket_keeping import ReclaimTicket, TicketPlan, ticket_actions
+from assay_verifier.view_records import ViewRecords
 from tests.harness.rounds.money_scenes import with_work_prepared
 from tests.harness.rounds.told_money import ToldMoneyWorld
 from tests.integration.rounds.test_bounties import convict, everybody
@@ -79,6 +82,9 @@ def test_keepers_share_a_pot_and_end_accusations_after_a_stop(world: ToldMoneyWo
     assert [tasks(world, owner(world, name), EnterBounty) for name in others if owner(world, name) != accuser] == [
         [] for name in others if owner(world, name) != accuser
     ]
+    # What a ticket is owed is paid to who has taken its stake back, too: nothing of it stays locked.
+    assert ReclaimTicket(made.ticket) in reclaimed(world, accuser)
+    assert world.reclaim(made.ticket) == "" and is_owed(world.view(accuser))
     world.at(max(world.now, only(world, accuser, EnterBounty(accusation))))
     assert world.enter(accusation) == ""
     closes = only(world, accuser, CloseBounty(accusation, _later(world, accusation)))
@@ -86,8 +92,16 @@ def test_keepers_share_a_pot_and_end_accusations_after_a_stop(world: ToldMoneyWo
     world.at(closes)
     assert world.close_pot(accusation, _later(world, accusation)) == ""
     assert only(world, accuser, TakeBounty(accusation)) == world.now
-    assert world.take(accusation) == ""
-    assert not tasks(world, accuser, EnterBounty, CloseBounty, TakeBounty)
+    before = world.vault.free_of(accuser)
+    assert world.take(accusation) == "" and world.vault.free_of(accuser) > before
+    assert not tasks(world, accuser, EnterBounty, CloseBounty, TakeBounty) and not is_owed(world.view(accuser))
+
+
+def reclaimed(world: ToldMoneyWorld, who: Address) -> list[object]:
+    """What somebody's actor takes back after a stop."""
+    records, chains = ViewRecords(world.view(who)), TicketChains(bytes(32), Digest(bytes(32)))
+    plan = TicketPlan(0, True, 0, world.charter.economics.ticket_bond, is_stopped=True)
+    return list(ticket_actions(plan, records.held_tickets(), chains, records, world.now))
 
 
 def _later(world: ToldMoneyWorld, accusation: Digest) -> int:

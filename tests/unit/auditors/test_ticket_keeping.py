@@ -44,7 +44,6 @@ class KeptTickets:
         self.anchors: dict[TicketId, list[tuple[int, Digest]]] = {}
         self.numbers: list[int] = []
         self.leaving = False
-        self.owed = False
         self.others: list[TicketId] = []
         """Of somebody who answers every call."""
         self.done: Counter[str] = Counter()
@@ -73,7 +72,7 @@ class KeptTickets:
                 found.append(
                     HeldTicket(
                         *(ticket, shift, t.from_, anchors, t.until, t.shown),
-                        *(t.obligations, t.last_epoch, missing, convicted, self.owed),
+                        *(t.obligations, t.last_epoch, missing, convicted),
                     )
                 )
         return found
@@ -179,19 +178,6 @@ def test_leaving_takes_as_long_as_who_joins_is_told(waits: int) -> None:
     assert told - (length + delay) < kept.stage.now - asked <= told
 
 
-def test_a_ticket_stays_until_its_findings_and_bounties_are_paid() -> None:
-    kept = KeptTickets()
-    kept.act()
-    kept.leaving = kept.owed = True
-    for _ in range(8):
-        kept.act()
-        kept.epoch()
-    assert kept.held() and not kept.done["ReclaimTicket"]
-    kept.owed = False
-    kept.act()
-    assert not kept.held() and kept.done["ReclaimTicket"] == 1
-
-
 def test_a_run_that_was_stopped_gives_tickets_back_at_once_that_nothing_holds() -> None:
     kept = KeptTickets()
     kept.act(wanted=2)
@@ -205,7 +191,6 @@ def test_a_run_that_was_stopped_gives_tickets_back_at_once_that_nothing_holds() 
     for held, wanted in (
         (first, [ReclaimTicket(first.id), ReclaimTicket(second.id)]),
         (replace(first, obligations=1), [ReclaimTicket(second.id)]),
-        (replace(first, is_owed=True), [ReclaimTicket(second.id)]),
         (replace(first, is_convicted=True), [ReclaimTicket(second.id)]),
     ):
         assert list(ticket_actions(stopped, [held, second], kept.chains, kept, 0)) == wanted

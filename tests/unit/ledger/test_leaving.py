@@ -22,12 +22,14 @@ from assay.cli.leaving import (
     say_what_is_left,
 )
 from assay.protocol.errors import UnavailableError
+from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.types import Address, Digest, Wei
 from assay.status.locks import LockEnd, OwnLock
 from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.chain.client import address_of
 from assay_ledger.rounds.money_records import GrantRecord
 from assay_ledger.store.blobs import BlobStore, open_store
+from assay_verifier.agent import ReplayingAgent
 from tests.harness.clocks import MovedClock
 
 RUN = Address(b"\x07" * 20)
@@ -127,8 +129,9 @@ def test_locks_that_wait_for_the_same_are_said_in_one_line() -> None:
 
 def test_a_wait_is_said_once_until_it_is_another_or_much_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     locked: list[OwnLock] = []
-    said: list[str] = []
+    owed, said = [False], list[str]()
     monkeypatch.setattr("assay.cli.leaving.still_locked", lambda *_: locked)
+    monkeypatch.setattr("assay.cli.leaving.is_owed", lambda _: owed[0])
     view = type("Seen", (), {"now": 100, "facts": SimpleNamespace(currency=USDC)})()
     tells = TellsWaits(said.append)
 
@@ -138,11 +141,40 @@ def test_a_wait_is_said_once_until_it_is_another_or_much_longer(monkeypatch: pyt
         return len(said) - before
 
     assert [count(ticket(1)), count(ticket(1)), count(ticket(1, at=200 + LATER_S))] == [1, 0, 0]
-    assert [count(ticket(1, at=201 + LATER_S)), count(ticket(1, at=150)), count(ticket(1, "its wages", None))] == [
+    assert [count(ticket(1, at=201 + LATER_S)), count(ticket(1, at=150)), count(ticket(1, "its calls", None))] == [
         1,
         0,
         1,
     ]
+    owed[0] = True
+    assert [count(ticket(1, "its calls", None)), count(), count()] == [0, 1, 0]
+    assert "`assay ledger unstake`" in said[-1] and "wages" in said[-1]
+
+
+@pytest.mark.parametrize(("is_left", "is_owed"), [(False, False), (True, True), (True, False)])
+def test_an_auditor_of_a_run_that_is_over_leaves_while_its_shares_vest(
+    is_left: bool, is_owed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad luck: shares vest for days, and the stake of every ticket was locked as long."""
+    me = Address(b"\x08" * 20)
+    money = SimpleNamespace(is_ended=True, phase=RunPhase.OVER, vesting={1: GrantRecord(me, Wei(1), 200)})
+    duties = SimpleNamespace(attestations=SimpleNamespace(accusations={}))
+    tickets = [] if is_left else [(1, SimpleNamespace(convicted_at=0))]
+    view: Any = SimpleNamespace(
+        me=me,
+        state=SimpleNamespace(money=money),
+        books=SimpleNamespace(duties=duties),
+        is_over=True,
+        tickets_of=lambda _: tickets,
+        open_games=list,
+    )
+    auditor: Any = SimpleNamespace(leaving=False, me=me, deadline=200)
+    assert ReplayingAgent._is_leaving(auditor, view)
+    # It stays for its shares, and for what its tickets are owed.
+    assert not ReplayingAgent.is_finished(auditor, view)
+    monkeypatch.setattr("assay_verifier.agent.is_owed", lambda _: is_owed)
+    auditor.deadline = None
+    assert ReplayingAgent.is_finished(auditor, view) == (is_left and not is_owed)
 
 
 def test_who_is_stopped_is_told_of_shares_that_vest_and_stake_that_leaves(
