@@ -34,7 +34,7 @@ from assay.cli.options import (
     typed_amount,
     with_settings,
 )
-from assay.cli.shares_owned import check_owned, shares_of, vested_grants
+from assay.cli.shares_owned import check_owned, ripe_grants, shares_of
 from assay.cli.sponsors import check_sponsor
 from assay.cli.terms_checks import check_before_staking
 from assay.durations import duration
@@ -278,17 +278,20 @@ def claim(settings: Settings, owner: ForOption = None, as_json: JsonOption = Fal
     the_run, keys, receipt = open_round_run(settings), unlock_key(settings), None
     account = keys.account
     whose = keys.address if owner is None else Address(parse_address(owner))
-    ripe = vested_grants(the_run, whose)
-    if ripe:
-        shares = SHARES.show(sum(amount for _, amount in ripe))
-        talk.print(f"releases {shares} shares that have vested, in {len(ripe)} transactions")
+    ripe = ripe_grants(the_run, whose)
+    for is_cancelled, text in (
+        (False, "releases {} shares that have vested, in {} transactions"),
+        (True, "strikes out {} shares that a conviction cancelled before they vested, in {} transactions"),
+    ):
+        if alike := [grant.amount for grant in ripe if grant.is_cancelled == is_cancelled]:
+            talk.print(text.format(SHARES.show(sum(alike)), len(alike)))
     vested = 0
-    for name, amount in ripe:
-        done = send_unless_done(the_run.chain, account, the_run.grants.release(name), "GrantNotFound")
+    for grant in ripe:
+        done = send_unless_done(the_run.chain, account, the_run.grants.release(grant.name), "GrantNotFound")
         if done is None:
-            talk.print(f"somebody else released {SHARES.show(amount)} of them first")
+            talk.print(f"somebody else released {SHARES.show(grant.amount)} of them first")
         else:
-            receipt, vested = done, vested + amount
+            receipt, vested = done, vested + (0 if grant.is_cancelled else grant.amount)
     claimed: dict[str, Any] = {}
     for token in the_run.charter.revenue_tokens:
         money, where = the_run.currency_of(token), "0x" + token.hex()

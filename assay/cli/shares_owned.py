@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eth_utils.address import to_checksum_address
@@ -32,8 +33,17 @@ def shares_of(run: Run, who: Address) -> dict[str, Any]:
     }
 
 
-def vested_grants(run: Run, owner: Address) -> list[tuple[Digest, Wei]]:
-    """Grants of an owner whose time has come and that are not released: identity, and wei of shares."""
+@dataclass(frozen=True, slots=True)
+class RipeGrant:
+    """Shares whose time has come, in wei, under the name of their grant; cancelled ones are nobody's."""
+
+    name: Digest
+    amount: Wei
+    is_cancelled: bool
+
+
+def ripe_grants(run: Run, owner: Address) -> list[RipeGrant]:
+    """Grants of an owner whose time has come and that are not released."""
     from assay_ledger.bindings.grants import Credited
 
     now, found = run.chain.head().timestamp, []
@@ -41,7 +51,9 @@ def vested_grants(run: Run, owner: Address) -> list[tuple[Digest, Wei]]:
         name = credited.event.id
         grant = run.chain.ask(run.grants.grant_of(name))
         if not grant.done and grant.vests_at <= now and grant.owner == owner:
-            found.append((name, Wei(grant.amount)))
+            earner = run.tenures.tenure_of(grant.tenure) if grant.tenure else run.tickets.ticket_of(grant.ticket)
+            is_cancelled = 0 < run.chain.ask(earner).convicted_at < grant.vests_at
+            found.append(RipeGrant(name, Wei(grant.amount), is_cancelled))
     return found
 
 
