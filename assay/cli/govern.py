@@ -142,12 +142,13 @@ def propose(
 ) -> None:
     """Propose a decision to the owners of shares."""
     from assay.protocol.rounds.decisions import proposal_id
-    from assay.sponsor.governing import check_admitted
+    from assay.sponsor.governing import check_admitted, check_in_time
 
     decision = decision_typed(what, value)
     run = _governed(settings)
     check_run_code(run, settings)
     g = run.charter.governance
+    check_in_time(decision.verb, run.chain.ask(run.escrow.phase()))
     check_admitted(decision, g)
     talk.print(
         f"Votes are what is held now and {duration(g.voting_delay)} from now; the vote ends "
@@ -242,8 +243,11 @@ def pause(
     settings: Settings, multisig: MultisigOption = None, yes: YesOption = False, as_json: JsonOption = False
 ) -> None:
     """As the run's guardian: pause new rounds for the charter's length, without a vote."""
+    from assay.sponsor.governing import check_in_time
+
     run = _governed(settings)
     check_run_code(run, settings)
+    check_in_time(Verb.PAUSE, run.chain.ask(run.escrow.phase()))
     call, length = run.governor.guardian_pause(), duration(run.charter.governance.guardian_pause)
     if multisig is not None:
         print_batch(run, multisig, f"Pause new rounds for {length}", [call])

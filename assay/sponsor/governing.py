@@ -11,6 +11,7 @@ from assay.protocol.economics.governance_bounds import LEAST_PERIOD, rest_of
 from assay.protocol.economics.limits import MIN_WINDOW, PPM
 from assay.protocol.errors import RejectedError, UserError
 from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, decoded, proposal_name
+from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.governor import GRACE
 from assay.protocol.rounds.terms import GenerationStatus
 from assay.protocol.run.run_charter import RunCharter, RunGovernance
@@ -28,6 +29,9 @@ GUARDIAN_PAUSE: Final = 3 * DAY
 GUARDIAN_PAUSES: Final = 4
 QUORUM_PPM: Final = 200_000
 LEAST_PRICE_PPM: Final = 500_000
+AFTER_THE_END: Final = frozenset({Verb.SUNSET, Verb.LIST, Verb.SUCCESSOR})
+"""What a vote still moves once a run has ended: deposits for gateways, and who follows. All else is about rounds."""
+
 TENTH: Final = 10
 """Of the rounds, which are final before anybody proposes."""
 
@@ -118,6 +122,19 @@ def check_admitted(decision: Decision, terms: RunGovernance) -> None:
                 code="PriceOutOfBounds",
                 remedy=f"Propose {terms.least_price_ppm / 10_000:g} to 100, in percent of the charter's price.",
             )
+
+
+def check_in_time(verb: Verb, phase: RunPhase) -> None:
+    """Raises RejectedError (DecisionInVain) for what moves nothing any more in a run that has ended.
+
+    The governor takes it all the same: owners would vote for days about rounds that nobody opens.
+    """
+    if phase.has_ended and verb not in AFTER_THE_END:
+        raise RejectedError(
+            f"The run is {phase.words}: no round opens any more that it could change.",
+            code="DecisionInVain",
+            remedy="Propose what matters after an end: sunset, delist, relist (deposits of users), or successor.",
+        )
 
 
 def check_state(made: ProposalMade, wanted: ProposalState, now: int) -> None:
