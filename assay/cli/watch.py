@@ -70,7 +70,7 @@ def watch(
     from assay.watchdog.looking import WatchOptions
     from assay.watchdog.personal import PersonalWatch
     from assay.watchdog.told import ToldAlarms
-    from assay.watchdog.webhooks import WatchedPlace, Webhook
+    from assay.watchdog.webhooks import WatchedPlace, Webhook, held_folder
 
     logs.hide_url(webhook)
     if settings.data_dir is None:
@@ -81,7 +81,8 @@ def watch(
         raise ConfigError(
             f"The secret cannot be read ({error.strerror}).", code="WebhookSecretUnfit", remedy="Name another file."
         ) from None
-    with showing(settings, "watch") as shown:
+    hook = Webhook(webhook, secret, settings.data_dir, say=lambda text: talk.print(text, markup=False))
+    with held_folder(settings.data_dir), showing(settings, "watch") as shown:
         looks = shown.looks(every)
         address, run = address_asked(settings, who), open_round_run(settings)
         store = open_blobs(settings) if settings.store is not None else None
@@ -89,7 +90,6 @@ def watch(
         options = WatchOptions(frozenset({address}), max_age=usual_age(run.chain), allowed_code=settings.allowed_code)
         dog = PersonalWatch(run, address, store, gas_low, options=options)
         place = WatchedPlace("0x" + run.address.hex(), "0x" + address.hex())
-        hook = Webhook(webhook, secret, settings.data_dir, say=lambda text: talk.print(text, markup=False))
         told = ToldAlarms(settings.data_dir / f"told-{run.address.hex()}-{address.hex()}.json")
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):

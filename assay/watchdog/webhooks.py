@@ -5,6 +5,7 @@ A webhook is trusted with nothing: of its answer the status counts, and it has S
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import hmac
 import json
@@ -13,8 +14,8 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +39,31 @@ READS: Final = 10
 
 SIGNATURE: Final = "Assay-Signature"
 _NOTICE: Final = re.compile(r"\d{12}-[0-9a-f]{64}\.json")
+
+
+class FolderWatched(ConfigError):
+    """Another watch keeps its notices in this folder, and would be posted them to its own webhook, signed by it."""
+
+    remedy = "Give each watch a --data-dir of its own, or stop the other one."
+
+
+@contextmanager
+def held_folder(folder: Path) -> Iterator[None]:
+    """In this block nobody else keeps notices in a folder that is there. Raises FolderWatched.
+
+    The folder itself is held: a disk that takes nothing keeps no watch from its start, nor does one without locks.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderWatched(f"Another process keeps its notices in {folder}.") from None
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,14 @@ import pytest
 from assay.protocol.errors import ConfigError
 from assay.watchdog.alarms import Alarm, AlarmKind
 from assay.watchdog.told import KNOWN_S, ToldAlarms
-from assay.watchdog.webhooks import READS, SEND_S, SIGNATURE, Webhook, signature
+from assay.watchdog.webhooks import READS, SEND_S, SIGNATURE, FolderWatched, Webhook, held_folder, signature
 from tests.harness.actors.desk import Desk, open_desk
 from tests.harness.actors.scraping import free_place, judged, one, wait_until
 from tests.harness.actors.shells import SOURCE, ActorShells
 from tests.harness.actors.shown import SteppedClock
 from tests.harness.actors.whole_run import new_whole_run
 from tests.harness.actors.world import ETHER
+from tests.harness.commands import assay
 from tests.harness.full_disks import writing_nothing
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -265,6 +266,21 @@ def test_a_folder_that_cannot_be_made_is_an_error_with_a_remedy(tmp_path: Path) 
     with pytest.raises(ConfigError, match="cannot be made") as refused:
         Webhook("http://127.0.0.1:1/", SECRET, tmp_path / "file" / "watch")
     assert refused.value.remedy
+
+
+def test_two_watches_of_one_folder_do_not_post_each_others_notices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad luck: two addresses, a webhook for each, and one folder: a notice went to whichever process looked first."""
+    (tmp_path / "secret").write_bytes(SECRET)
+    words = ("--webhook", "http://127.0.0.1:1/", "--secret-file", str(tmp_path / "secret"))
+    at = ("--rpc-url", "http://127.0.0.1:1", "--run", "0x" + "11" * 20, "--address", "0x" + "22" * 20)
+    monkeypatch.setattr("assay.cli.watch.open_round_run", lambda _: pytest.fail("both watch"))
+    with held_folder(tmp_path):
+        refused = assay(monkeypatch, "watch", *words, *at, "--data-dir", str(tmp_path)).exception
+    assert isinstance(refused, FolderWatched) and "--data-dir" in refused.remedy
+    with held_folder(tmp_path):  # it is let go
+        pass
 
 
 def test_files_that_are_no_notices_are_neither_posted_nor_removed(tmp_path: Path) -> None:
