@@ -1,10 +1,11 @@
 """A backup as one file: what it holds, encrypted and authenticated under a password.
 
-    {"format": "assay backup", "version": 1, "n": ..., "r": 8, "p": 1, "salt": ..., "nonce": ...}\\n
+    {"format": "assay backup", "version": 1, "n": ..., "r": 8, "p": 1, "salt": ..., "nonce": ..., "size": ...}\\n
     AES-256-GCM over zlib over: one JSON line of what is in it, then the files one behind the other
 
-The key is scrypt's; the first line is authenticated with the rest. Files may come from anywhere: they are bounded, and
-the work that they ask for too, before any of it is done. Source: docs/adr/0058-keys.md.
+The key is scrypt's; `size` is how many bytes follow the first line (earlier releases do not say it), which is
+authenticated with the rest. Files may come from anywhere: they are bounded, and the work that they ask for too, before
+any of it is done. Source: docs/adr/0058-keys.md.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ MAX_BYTES: Final = 1 << 30
 _MAX_HEADER: Final = 1 << 10
 _MAX_INDEX: Final = 1 << 16
 _R, _P = 8, 1
+_TAG: Final = 16
+"""Bytes that GCM adds."""
 _PLACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(/[A-Za-z0-9][A-Za-z0-9._-]{0,127}){0,2}")
 
 
@@ -75,13 +78,14 @@ def seal(backup: SealedBackup, password: str, kdf: Kdf = SCRYPT) -> bytes:
     if len(plain) > MAX_BYTES:
         raise BackupCorrupt(f"The files have {len(plain)} bytes together; a backup holds {MAX_BYTES}.")
     salt, nonce = secrets.token_bytes(32), secrets.token_bytes(12)
-    work = {"n": kdf.work, "r": _R, "p": _P, "salt": salt.hex(), "nonce": nonce.hex()}
-    header = json.dumps({"format": FORMAT, "version": VERSION, **work}).encode() + b"\n"
-    return header + AESGCM(_key(password, salt, kdf.work, _R, _P)).encrypt(nonce, zlib.compress(plain), header)
+    work, packed = {"n": kdf.work, "r": _R, "p": _P, "salt": salt.hex(), "nonce": nonce.hex()}, zlib.compress(plain)
+    begins: dict[str, object] = {"format": FORMAT, "version": VERSION, **work, "size": len(packed) + _TAG}
+    header = json.dumps(begins).encode() + b"\n"
+    return header + AESGCM(_key(password, salt, kdf.work, _R, _P)).encrypt(nonce, packed, header)
 
 
 def unseal(data: bytes, password: str) -> SealedBackup:
-    """What is in a file. Raises BackupCorrupt, WrongPassword (a damaged file looks the same)."""
+    """What is in a file. Raises BackupCorrupt, WrongPassword (so does a file that is whole and damaged)."""
     end = data.find(b"\n", 0, _MAX_HEADER) + 1
     header = _document(data[:end], "first line")
     if header.get("format") != FORMAT or header.get("version") != VERSION:
@@ -96,10 +100,14 @@ def unseal(data: bytes, password: str) -> SealedBackup:
         raise BackupCorrupt("The first line of this backup is damaged.") from None
     except KeystoreCorrupt as error:
         raise BackupCorrupt(error.message) from None
+    size, there = header.get("size", len(data) - end), len(data) - end
+    if size != there:
+        # Else a copy that was cut short would be taken for a password that nobody knows any more.
+        raise BackupCorrupt(f"This backup is not whole: {there} bytes follow its first line, which says {size}.")
     try:
         packed = AESGCM(_key(password, salt, n, r, p)).decrypt(nonce, data[end:], data[:end])
     except InvalidTag:
-        raise WrongPassword("The password does not open this backup.") from None
+        raise WrongPassword("The password does not open this backup, or the file is damaged.") from None
     return _parsed(_unpacked(packed))
 
 

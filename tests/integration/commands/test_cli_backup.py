@@ -192,7 +192,7 @@ def test_a_backup_is_tested_as_an_exported_folder_is_and_is_no_key_to_import(hom
     with pytest.raises(KeyInBackup):
         home.run("import", "again", str(out))
     out.write_bytes(out.read_bytes()[:-1])
-    with pytest.raises(WrongPassword):
+    with pytest.raises(BackupCorrupt, match="not whole"):
         home.run("test-recovery", "sol", "--backup", str(out))
 
 
