@@ -27,12 +27,10 @@ from typing import Final
 from assay_ledger.deadline import Lane, within_budget
 from assay_ledger.store.errors import ObjectTooLarge, ObjectTruncated
 from assay_ledger.store.interfaces import ObjectVersion
+from assay_ledger.store.late_reads import LARGE, LateRead, LateReads
 
 MAX_DEPTH: Final = 10
 """Of folders: a name has at most 8 parts, below `names`, above its digests."""
-
-LARGE: Final = 1 << 20
-"""Bytes of an object from which on it is looked for halves of it, that somebody left who was killed."""
 
 MAX_LATE: Final = 256
 """Writes that were cut short, of which it is known."""
@@ -103,18 +101,22 @@ class Folder:
             raise NotADirectoryError(errno.ENOTDIR, "not a folder", str(root))
         self._root = root
         self._lane = Lane()
+        self._reads = LateReads(self._lane, self.version)
         self._late: dict[str, _Write] = {}
         """Writes of large objects that were cut short, by path: as many as hang, and those that ended since."""
 
     def read(self, path: str, max_bytes: int, seconds: float, bytes_per_s: int) -> tuple[bytes, ObjectVersion]:
-        """The bytes of a file, and its version when it was opened."""
+        """The bytes of a file, and its version when it was opened. What is cut short goes on: see LateReads."""
 
-        def read() -> tuple[bytes, ObjectVersion]:
+        def read(begun: LateRead) -> tuple[bytes, ObjectVersion]:
             *parents, name = path.split("/")
             with self._opened(parents) as at:
+                if path.startswith("objects/"):  # all else may say something else by then
+                    with _as_missing(path):
+                        begun.size = os.stat(name, dir_fd=at, follow_symlinks=False).st_size
                 return read_version(name, max_bytes, at)
 
-        return self._lane.call(read, within_budget(seconds + max_bytes / bytes_per_s))
+        return self._reads.read(path, read, max_bytes, within_budget(seconds + max_bytes / bytes_per_s))
 
     def read_range(self, path: str, start: int, length: int, max_bytes: int, seconds: float, bytes_per_s: int) -> bytes:
         """Some bytes of a file."""

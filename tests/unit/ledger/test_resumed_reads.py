@@ -10,6 +10,7 @@ from contextlib import suppress
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from assay.protocol.errors import UnavailableError
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest, DType
 from assay_ledger.deadline import waiting_at_most
-from assay_ledger.store import objects, parts
+from assay_ledger.store import folder, late_reads, objects, parts
 from assay_ledger.store.blobs import (
     BlobStore,
     ObjectMismatch,
@@ -293,3 +294,65 @@ def test_parts_that_have_come_are_hashed_once_however_many_indices_there_are(
     before = store.traffic.bytes_read
     assert bytes(reader.mapped(root, spec)) == data and sum(hashed) == 8 * PART
     assert PART < store.traffic.bytes_read - before < 2 * PART  # the last part, and indices
+
+
+class SlowFolder:
+    """How a folder reads whose disk takes some seconds for an object, and how often it was asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+        self.seconds, self.begun, read = seconds, 0, folder.read_version
+
+        def slow(*asked: Any) -> Any:
+            self.begun += 1
+            found = read(*asked)
+            time.sleep(self.seconds)
+            return found
+
+        monkeypatch.setattr(folder, "read_version", slow)
+
+
+def test_an_object_of_a_folder_that_fits_no_actions_time_is_not_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad luck: a large model on a slow disk: each action read it from its first byte, and none to its end."""
+    store, data = open_store(tmp_path), os.urandom(MIB)
+    digest, small = store.put(data), store.put(b"small")
+    disk = SlowFolder(monkeypatch, 1.5)
+    found, actions = reads(store, digest, len(data), 0.4)
+    assert found == data and actions >= 3 and disk.begun == 1
+    # What is small, and what may say something else by then, is asked for again.
+    with pytest.raises(StoreSilent), waiting_at_most(0.2):
+        store.get(small, 5)
+    disk.seconds = 0.0
+    assert store.get(small, 5) == b"small" and disk.begun == 3
+
+
+def test_what_was_put_in_the_place_of_an_object_meanwhile_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, data = open_store(tmp_path), os.urandom(MIB)
+    digest = store.put(data)
+    place = tmp_path / object_path(digest)
+    place.write_bytes(bytes(MIB))
+    disk = SlowFolder(monkeypatch, 0.5)
+    with pytest.raises(StoreSilent), waiting_at_most(0.1):
+        store.get(digest, MIB)
+    store.put(data)
+    disk.seconds = 0.0
+    assert store.get(digest, MIB) == data and disk.begun == 2
+
+
+def test_reads_that_nobody_asks_for_again_hold_no_memory_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(tmp_path)
+    digests = [store.put(os.urandom(MIB)) for _ in range(4)]
+    monkeypatch.setattr(late_reads, "MAX_LATE_BYTES", 2 * MIB)
+    disk = SlowFolder(monkeypatch, 0.5)
+    for digest in digests:
+        with pytest.raises(StoreSilent), waiting_at_most(0.1):
+            store.get(digest, MIB)
+    disk.seconds, held = 0.0, disk.begun
+    for digest in reversed(digests):
+        store.get(digest, MIB)
+    assert disk.begun == held + 1, "the oldest was let go"
