@@ -51,9 +51,11 @@ def ripe_grants(run: Run, owner: Address) -> list[RipeGrant]:
         name = credited.event.id
         grant = run.chain.ask(run.grants.grant_of(name))
         if not grant.done and grant.vests_at <= now and grant.owner == owner:
-            earner = run.tenures.tenure_of(grant.tenure) if grant.tenure else run.tickets.ticket_of(grant.ticket)
-            is_cancelled = 0 < run.chain.ask(earner).convicted_at < grant.vests_at
-            found.append(RipeGrant(name, Wei(grant.amount), is_cancelled))
+            if grant.tenure:
+                convicted_at = run.chain.ask(run.tenures.tenure_of(grant.tenure)).convicted_at
+            else:
+                convicted_at = run.chain.ask(run.tickets.ticket_of(grant.ticket)).convicted_at
+            found.append(RipeGrant(name, Wei(grant.amount), 0 < convicted_at < grant.vests_at))
     return found
 
 

@@ -193,8 +193,7 @@ class ReplayingAgent(Agent):
     def _is_leaving(self, view: RunView) -> bool:
         """Whether it was told to leave, or the run has nothing more to audit.
 
-        What its tickets earned is paid to who has taken their stakes back as well, and shares vest for their owner: it
-        stays to claim them, and none of its stake does.
+        What its tickets earned is paid when their stakes are back, too: it stays to ask for that, without them.
         """
         return self.leaving or view.state.money.is_ended
 
