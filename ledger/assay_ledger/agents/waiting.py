@@ -223,3 +223,15 @@ def _at_the_end(view: RunView) -> Iterator[Wait]:
         why = ", as its owners decided" if view.books.is_sunset() else ", as the charter's last second for it is over"
         text += f"{why * (opened < planned)}; {left} commitments are settled once their audits are over."
         yield Wait("Settling", text, "", stands=False)
+        return
+    money, duties = view.state.money, view.books.duties
+    findings, rounds = len(view.state.attestations) - len(money.findings_paid), len(money.reserves)
+    if findings or rounds:
+        text = f"All work is settled. Once their epochs are over findings are paid (left: {findings}), and what rounds "
+        yield Wait("Paying", f"{text}did not cost is freed (left: {rounds}).", "", stands=False)
+    elif not 0 < duties.last_epoch < duties.number:
+        last = f"epoch {duties.last_epoch}" if duties.last_epoch else "the last epoch with duties"
+        yield Wait("LastDuties", f"All is paid; the run ends once {last} is over.", "", stands=False)
+    else:
+        text = "All is settled and paid: the run ends as soon as an actor sends for it."
+        yield Wait("Ending", text, "An actor of the run must be running.", stands=False)

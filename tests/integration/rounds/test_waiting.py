@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from assay.node.keeper import waits_for_people
+from assay.protocol.rounds import ids as ids
 from assay.protocol.rounds.escrow import cost_of
-from assay.protocol.types import Address, Round
+from assay.protocol.types import Address, Round, Seat
 from assay_ledger.agents.keeper import missing_beacons
 from assay_ledger.agents.stalls import winds_down_at
 from assay_ledger.agents.waiting import Wait, stands_still, waits
 from tests.harness.rounds.money_chain import SOLVERS
+from tests.harness.rounds.money_scenes import LAST_ROUND, audited, final_round, settle_findings
 from tests.harness.rounds.samples import ETHER
 from tests.harness.rounds.told_money import ToldMoneyWorld
 
@@ -184,3 +186,34 @@ def test_where_rounds_end_before_all_are_opened_it_is_not_said_that_they_were(wo
         f"No round opens after 1 of {world.charter.rounds}, as the charter's last second for it is over; {SOLVERS} "
     )
     assert "All rounds were opened" not in told(world)["Settling"].text
+
+
+def test_a_run_whose_work_is_settled_says_what_it_waits_for_until_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Epochs pass between its last commitment's pay and its end, and nothing was said of why it does not end."""
+    world = ToldMoneyWorld(LAST_ROUND)
+    people = world.start()
+    r = final_round(world, people)
+    own = audited(world, r, more=5)
+    assert list(told(world)) == ["Settling"]
+    for seat in range(len(people)):
+        assert world.settle_work(r, seat, own) == world.settle_opening(r + 1, ids.seat_party(Seat(seat))) == ""
+    findings = len(world.told.attestations)
+    assert findings and f"(left: {findings}), and what rounds did not cost is freed (left: 1)" in paying(world)
+    assert world.settle_round(r, own) == ""
+    assert f"(left: {findings}), and what rounds did not cost is freed (left: 0)" in paying(world)
+    settle_findings(world)
+    assert list(told(world)) == ["Ending"] and "actor" in told(world)["Ending"].remedy and not stands(world)
+    with monkeypatch.context() as patch:
+        patch.setattr(world.told.books.duties, "last_epoch", world.epoch)
+        assert f"once epoch {world.epoch} is over" in told(world)["LastDuties"].text
+        patch.setattr(world.told.books.duties, "last_epoch", 0)
+        assert "once the last epoch with duties is over" in told(world)["LastDuties"].text
+    assert world.finish() == "" and told(world) == {}
+    world.end()
+
+
+def paying(world: ToldMoneyWorld) -> str:
+    """What is said while all work is settled, and nothing else is said."""
+    (wait,) = told(world).values()
+    assert wait.code == "Paying" and not wait.stands
+    return wait.text
