@@ -23,7 +23,7 @@ MAX_LATE_BYTES: Final = 1 << 28
 HANGS_S: Final = 3600.0
 """What lasts longer has lost its answer, and is asked for anew."""
 
-Found = tuple[bytes, ObjectVersion]
+ReadFile = tuple[bytes, ObjectVersion]
 
 
 class LateRead:
@@ -33,7 +33,7 @@ class LateRead:
         self.size = 0
         self.begun = time.monotonic()
         self.ended = Event()
-        self.found: Found | None = None
+        self.found: ReadFile | None = None
 
 
 class LateReads:
@@ -44,7 +44,7 @@ class LateReads:
         self._late: dict[str, LateRead] = {}
         """By path, the newest last."""
 
-    def read(self, path: str, read: Callable[[LateRead], Found], max_bytes: int, seconds: float) -> Found:
+    def read(self, path: str, read: Callable[[LateRead], ReadFile], max_bytes: int, seconds: float) -> ReadFile:
         """What `read` gives, which says the size once it knows it. Raises TimeoutError, and what `read` raises."""
         until = time.monotonic() + seconds
         late = self._late.get(path)
@@ -59,7 +59,7 @@ class LateReads:
                 return found
         begun = LateRead()
 
-        def run() -> Found:
+        def run() -> ReadFile:
             try:
                 begun.found = found = read(begun)
                 return found

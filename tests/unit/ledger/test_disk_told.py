@@ -16,22 +16,22 @@ from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.progress import ProgressFolder
 from tests.harness.full_disks import writing_nothing
 
-Write = Callable[[int], object]
+WriteNumber = Callable[[int], object]
 
 
-def journal(folder: Path) -> Write:
+def journal(folder: Path) -> WriteNumber:
     """Results of replays."""
     kept = Journal(folder)
     return lambda number: kept.note("a", n=number)
 
 
-def copies(folder: Path) -> Write:
+def copies(folder: Path) -> WriteNumber:
     """What was published or fetched."""
     kept = LocalCache(folder)
     return lambda number: kept.put(f"lists/{number}", bytes(999))
 
 
-def progress(folder: Path) -> Write:
+def progress(folder: Path) -> WriteNumber:
     """Roots and states of long runs, which have a folder for each round."""
 
     def write(number: int) -> None:
@@ -42,7 +42,7 @@ def progress(folder: Path) -> Write:
     return write
 
 
-def transactions(folder: Path) -> Write:
+def transactions(folder: Path) -> WriteNumber:
     """What is in flight."""
     kept = SentFile(Account.create(), 1, folder / "outbox.jsonl")
     return lambda number: kept.add(bytes([number]) * 99)
@@ -50,7 +50,7 @@ def transactions(folder: Path) -> Write:
 
 @pytest.mark.parametrize("kind", [journal, copies, progress, transactions])
 def test_a_full_disk_is_said_once_and_once_when_it_is_well_again(
-    kind: Callable[[Path], Write], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    kind: Callable[[Path], WriteNumber], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Bad luck: some thirty lines a round, for days, among which nobody finds the one that says what else is wrong."""
     write = kind(tmp_path)
