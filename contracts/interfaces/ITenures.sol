@@ -93,6 +93,11 @@ interface ITenures {
     /// @param round newest round named
     error NotEvictable(uint32 tenure, uint64 round);
 
+    /// @notice The run was cancelled or wound down: nobody is evicted any more.
+    /// @dev No round opens after that, so that an absence keeps no seat from anybody.
+    /// @custom:remedy None: take back what is staked.
+    error RunStopped();
+
     /// @notice Only the run's own contracts count what hangs on a tenure.
     /// @dev A stranger that could would convict or free whom it liked.
     /// @custom:remedy None: people do not make this call.
@@ -129,7 +134,7 @@ interface ITenures {
     /// to a round it held loses it even in the first round of an outage, and waits for its lock.
     function leave(uint32 tenure) external;
 
-    /// @notice Ends the tenure of a holder that stayed away. Anybody may call.
+    /// @notice Ends the tenure of a holder that stayed away. Anybody may call, while the run is not stopped.
     /// @param round newest round that is over
     function evict(uint32 tenure, uint64 round) external;
 

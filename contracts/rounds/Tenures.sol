@@ -95,6 +95,8 @@ contract Tenures is ITenures {
     function evict(uint32 tenure, uint64 round) external {
         Tenure storage t = _existing(tenure);
         if (t.until != NEVER) revert TenureOver(tenure);
+        // Attack: half of the fee of who was away before a stop, for a seat that nobody waits for any more.
+        if (_gate.isStopped()) revert RunStopped();
         if (!_isEvictable(t, round)) revert NotEvictable(tenure, round);
         t.feeGone = true;
         _end(tenure, t, false);

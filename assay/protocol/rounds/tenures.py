@@ -57,10 +57,13 @@ class Tenures:
         self._end(tenure)
 
     def evict(self, who: Address, number: int, round_: Round, now: int) -> None:
-        """Raises TenureNotFound, TenureOver, NotEvictable."""
+        """Raises TenureNotFound, TenureOver, RunStopped, NotEvictable."""
         tenure, fee = self.existing(number), self.books.terms.seat_fee
         if tenure.until != NEVER:
             raise refuse("TenureOver", tenure=number)
+        # Attack: half of the fee of who was away before a stop, for a seat that nobody waits for any more.
+        if self.books.rights.is_stopped():
+            raise refuse("RunStopped")
         if not self.is_evictable(tenure, round_, now):
             raise refuse("NotEvictable", tenure=number, round=round_)
         tenure.fee_gone = True
