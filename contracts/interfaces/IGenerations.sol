@@ -100,7 +100,7 @@ interface IGenerations is IClaims {
     /// @param node generation, or partial sum of a group
     error NotFinalizable(uint64 node);
 
-    /// @notice There is no such opening, or its claim fell or is closed.
+    /// @notice There is no such opening, or its claim fell, or what is to be closed is closed.
     /// @custom:remedy Name an opening whose claim stands.
     /// @param node generation, or partial sum of a group
     /// @param party name of the opening
@@ -146,6 +146,11 @@ interface IGenerations is IClaims {
     /// @dev At a majority, or when a round is given up, the same is no error: the next round waits.
     /// @custom:remedy Try again when seats are held and the run can pay and audit a round.
     error Paused();
+
+    /// @notice The run was cancelled or wound down: no round is given up, and no root backed, any more.
+    /// @dev A backer would lock S for nothing; and what was merged before a stop can still become final.
+    /// @custom:remedy None: take back what is staked.
+    error RunStopped();
 
     /// @notice The updates given are not those that were committed.
     /// @custom:remedy Take them from the commitments' events, in their order, those without weight left out.

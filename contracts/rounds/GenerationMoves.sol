@@ -32,6 +32,8 @@ abstract contract GenerationMoves is MergeClaims {
 
     /// @inheritdoc IGenerations
     function restart() external {
+        // Attack: nobody commits after a stop, so that a base whose game is not over is cut with the round.
+        _mustRun();
         uint64 count = _commitments.opened();
         if (count == 0) revert RoundAlive(0);
         bool givesUp = _votes[count].root == 0 && !_isCut(count);
@@ -54,6 +56,8 @@ abstract contract GenerationMoves is MergeClaims {
 
     /// @inheritdoc IGenerations
     function back(uint64 node, bytes32 root) external {
+        // Nothing becomes final any more by what is opened after a stop.
+        _mustRun();
         NodeState storage state = _nodes[node][root].state;
         bytes32 party = backerOf(root, msg.sender);
         bool isKnown = _isOpen(node) && root == _votes[node].root;
@@ -162,8 +166,13 @@ abstract contract GenerationMoves is MergeClaims {
         }
     }
 
+    function _mustRun() private view {
+        if (_gate.isStopped()) revert RunStopped();
+    }
+
     function _standing(uint64 node, bytes32 party) private view returns (OpenedRoot storage opening) {
         opening = _openings[node][party];
-        if (opening.at == 0 || opening.fallen || opening.closed) revert NotStanding(node, party);
+        // Attack: close after a stop what stood its window, while a game goes on, so that nothing is final after it.
+        if (opening.at == 0 || opening.fallen) revert NotStanding(node, party);
     }
 }

@@ -46,8 +46,10 @@ class GenerationNodes(ABC):
     def restart(self, now: int) -> None:
         """Cut what the round under way cannot finish, and open the next one if the run can.
 
-        Raises RoundAlive, Paused.
+        Raises RunStopped, RoundAlive, Paused.
         """
+        # Attack: nobody commits after a stop, so that a base whose game is not over is cut with the round.
+        self._check_running()
         count = self._next
         if count == 0:
             raise refuse("RoundAlive", round=0)
@@ -69,7 +71,8 @@ class GenerationNodes(ABC):
         self._lose(node, opening, now)
 
     def back(self, who: Address, node: Node, root: Digest, now: int) -> None:
-        """Raises NotBackable, TooLate, InsufficientFree."""
+        """Raises RunStopped, NotBackable, TooLate, InsufficientFree."""
+        self._check_running()
         party = ids.backer_party(root, who)
         known = self.nodes.get((node, root)) if self._is_open(node) and root == self.votes[node].root else None
         if known is None or not known.rescue_until or (node, party) in self.openings:
@@ -254,6 +257,10 @@ class GenerationNodes(ABC):
             return round_ + 1
         raise refuse("RoundAlive", round=round_)
 
+    def _check_running(self) -> None:
+        if self.books.rights.is_stopped():
+            raise refuse("RunStopped")
+
     def _check_uncut(self, generation: int) -> None:
         if self.segments.is_cut(generation):
             raise refuse("GenerationCut", generation=generation)
@@ -279,8 +286,9 @@ class GenerationNodes(ABC):
         known.rescue_until = known.rescue_until or now + self.terms.rescue
 
     def _standing(self, node: Node, party: Digest) -> OpenedRoot:
+        """Attack: close after a stop what stood its window, while a game goes on, so that nothing is final after it."""
         opening = self.openings.get((node, party))
-        if opening is None or opening.fallen or opening.closed:
+        if opening is None or opening.fallen:
             raise refuse("NotStanding", node=node, party=party)
         return opening
 

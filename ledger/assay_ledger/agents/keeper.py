@@ -111,7 +111,7 @@ def _epoch(view: RunView) -> Iterator[Task]:
 def _restart(view: RunView) -> Iterator[Task]:
     """A round that cannot be finished, or one that could not be opened."""
     round_ = view.round
-    if round_ is None:
+    if round_ is None or view.state.money.is_stopped:
         return
     if view.votes(round_ + 1).root is None and not view.books.generations.segments.is_cut(round_ + 1):
         # It is cut though no round can follow: else what was opened for it is locked for good.
@@ -189,7 +189,7 @@ def _has_stood(view: RunView, node: Node) -> bool:
 def _stands(view: RunView, record: OpeningRecord) -> bool:
     """Whether nobody was convicted for an opening, here or elsewhere."""
     opening = view.books.generations.openings[record.node, record.party]
-    return not (opening.fallen or opening.closed or nodes.opener_of(view, opening).convicted_at)
+    return not (opening.fallen or nodes.opener_of(view, opening).convicted_at)
 
 
 def _opening(view: RunView, record: OpeningRecord) -> Iterator[Task]:
