@@ -13,6 +13,7 @@ from assay.protocol.trees.state import ListBytes
 from assay.protocol.types import Digest, Round, Seat, Wei
 from assay.training.long_runs import LongRun
 from assay.training.long_trace import LongTrace
+from assay_ledger.agents.game_actions import Play
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.money_keeper import has_unpaid_openings
 from assay_ledger.agents.node_merges import NodeMerges, seal_salt
@@ -227,6 +228,15 @@ class Solver(Worker):
         self.send(self.target.generations.back(action.node, action.root))
 
     # --- games
+
+    def play(self, view: RunView) -> Iterator[Choice]:
+        """See Agent. Moves about attestations are left to who audits by this key: a solver has no witnessed run.
+
+        Bad luck: one key in two roles, each a process. The solver would end at every turn of such a game.
+        """
+        for choice in super().play(view):
+            if not isinstance(choice, Play) or view.games[choice.game_id].ref.kind is not ClaimKind.ATTESTATION:
+                yield choice
 
     def trace_of(self, game: Game, view: RunView) -> Trace:
         """The run behind a disputed claim: one's own from the states that were kept, else computed anew."""

@@ -7,29 +7,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from eth_account import Account
 
 from assay.protocol.digests import keccak
 from assay.protocol.economics.limits import PPM
 from assay.protocol.rounds.duty_types import CallAnswer
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.run.claims import NO_ADDRESS, ClaimKind, ClaimRef, challenge_commitment
-from assay.protocol.types import Digest, Round, Wei
+from assay.protocol.types import Digest, Round
 from assay.sponsor.charters import AuditRates
-from assay.sponsor.launching import deposit, mint_tokens
 from assay_ledger.agents import keeper
 from assay_ledger.agents.agent import Agent
 from assay_ledger.agents.round_actions import Choice
 from assay_ledger.agents.stalls import winds_down_at
 from assay_ledger.bindings.challenges import ChallengesContract
 from assay_ledger.bindings.game import GameContract
-from assay_ledger.chain.client import address_of
 from assay_ledger.rounds.view import RunView
 from assay_verifier.answering import OpenCall
 from assay_verifier.cheats import AuditCheat
 from assay_whistleblower.reporting import ReportAbsence
 from tests.harness.actors.whole_run import WholeRun, new_whole_run
-from tests.harness.actors.world import ETHER, SharedChain
+from tests.harness.actors.world import SharedChain
 
 RATES = AuditRates(audit_ppm=PPM, capacity=6, tickets=7)
 SALT, OWN = Digest(keccak(b"salt")), Digest(keccak(b"another end"))
@@ -79,21 +76,17 @@ def challenge_base(made: WholeRun, generation: int) -> None:
 
 
 def challenge_finding(made: WholeRun, name: Digest) -> None:
-    """A game of a third party's on a finding."""
-    run, e, third, sponsor = made.run, made.run.charter.economics, Account.create(), made.stage.sponsor
-    made.chain.transfer(sponsor, third.address, ETHER)
-    brought = Wei(e.challenge_bond + e.challenge_deposit)
-    mint_tokens(made.chain, third, run.token, address_of(third), brought)
-    deposit(made.chain, third, run, brought)
+    """A game of cleo's on a finding, by her key alone: her solver has nothing to play it with."""
+    cleo, run = made.players["cleo"].agent, made.run
     found = made.view.state.attestations[name]
-    made.chain.send(third, run.attestations.prepare(name, found.finding, 0))
+    made.chain.send(cleo.account, run.attestations.prepare(name, found.finding, 0))
     ref = ClaimRef(ClaimKind.ATTESTATION, found.round, found.seat, 0, NO_ADDRESS, name)
     contract = ChallengesContract(run.modules.challenges)
-    made.chain.send(third, contract.commit_challenge(challenge_commitment(ref, OWN, SALT, address_of(third))))
+    made.chain.send(cleo.account, contract.commit_challenge(challenge_commitment(ref, OWN, SALT, cleo.me)))
     made.chain.rpc("evm_mine", hex(made.chain.head().timestamp + run.charter.chain.reorg_depth + 1))
     made.chain.rpc("evm_mine")
     games = made.chain.ask(GameContract(run.modules.game).games())
-    made.chain.send(third, contract.reveal_challenge(ref, OWN, SALT))
+    made.chain.send(cleo.account, contract.reveal_challenge(ref, OWN, SALT))
     assert made.chain.ask(GameContract(run.modules.game).games()) == games + 1
 
 
