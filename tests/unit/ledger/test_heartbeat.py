@@ -164,10 +164,12 @@ def test_a_report_never_waits_for_a_hanging_store_and_is_written_once_it_answers
     with heartbeat_writer.beating():
         assert asked.wait(60)
         start = time.monotonic()
-        for head in range(100):
-            heartbeat_writer.report(head, Activity.BUSY, None, "moving")
-        assert time.monotonic() - start < 30, "the store answers after a minute"
-        gate.set()
+        try:
+            for head in range(100):
+                heartbeat_writer.report(head, Activity.BUSY, None, "moving")
+                assert time.monotonic() - start < 30, "the store answers after a minute"
+        finally:
+            gate.set()
         assert eventually(lambda: read_heartbeats(store, RUN).get(me, beat(account, head=0)).head == 99)
         heartbeat_writer.report(100, Activity.DONE)
     # The last word is written before the writer stops.
