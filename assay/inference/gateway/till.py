@@ -142,6 +142,8 @@ class Till:
         self.earned = 0
         """Wei charged so far."""
         self._held: OrderedDict[Address, tuple[Wei, Digest, TakenAnswer]] = OrderedDict()
+        self._broken: OrderedDict[Address, tuple[Wei, Digest, TakenAnswer]] = OrderedDict()
+        """Apart from whole ones: of two requests of a payer one is answered while the other has broken off."""
 
     def close(self) -> None:
         """Nobody is asked any more; what was begun is on disk once the vouchers are closed."""
@@ -223,20 +225,25 @@ class Till:
 
     def _held_of(self, signed: SignedVoucher, request: Digest) -> TakenAnswer | None:
         """What is held of the answer to this very request; None also where it broke off too often."""
-        held = self._held.get(signed.voucher.payer)
-        if held is None or held[:2] != (signed.voucher.amount, request):
-            return None
-        return held[2] if held[2].is_whole or held[2].gone_on < GOES_ON else None
+        for found in (self._held, self._broken):
+            held = found.get(signed.voucher.payer)
+            if held is not None and held[:2] == (signed.voucher.amount, request):
+                return held[2] if held[2].is_whole or held[2].gone_on < GOES_ON else None
+        return None
 
     def _hold(self, charge: Charge, answer: TakenAnswer) -> None:
         """An answer that broke off goes on for the payer's highest voucher alone, and takes no later one's place."""
         payer, amount = charge.signed.voucher.payer, charge.signed.voucher.amount
-        if not answer.is_whole and payer in self._held and self._held[payer][0] > amount:
+        is_last = payer not in self._broken or self._broken[payer][0] <= amount
+        if not answer.is_whole and not is_last:
             return
-        self._held[payer] = (amount, charge.request, answer)
-        self._held.move_to_end(payer)
-        while len(self._held) > ANSWERS_HELD:
-            self._held.popitem(last=False)
+        if is_last:
+            self._broken.pop(payer, None)
+        held = self._held if answer.is_whole else self._broken
+        held[payer] = (amount, charge.request, answer)
+        held.move_to_end(payer)
+        while len(held) > ANSWERS_HELD:
+            held.popitem(last=False)
 
     async def _take(self, signed: SignedVoucher, price: Wei, request: Digest, *, goes_on: bool) -> None:
         """Returns once the voucher is on disk; PaymentRequired says why it is not."""

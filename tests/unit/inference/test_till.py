@@ -136,6 +136,24 @@ def test_an_answer_goes_on_three_times_and_for_the_newest_voucher_alone(played: 
     done(play())
 
 
+def test_an_answer_that_broke_off_and_a_whole_one_take_no_place_of_each_other(played: PlayedTill) -> None:
+    """Bad luck: a relay of two clients, one of which hangs up; what it had paid for was let go for the other's end."""
+
+    async def play() -> None:
+        first = await played.charge(0, 50)
+        (await played.charge(0, 100, b"another")).drop((7,))
+        first.settle((7, 8, 9), is_whole=True)
+        assert (await played.charge(0, 50)).answer is not None
+        again = await played.charge(0, 100, b"another")
+        assert again.begun is not None and list(again.begun.tokens) == [7]
+        again.drop((7, 8))
+        assert (await played.charge(0, 50)).answer is not None, "it is held until the payer's next one"
+        await played.answered(0, 200, b"a third")
+        assert not played.till._broken, "of what broke off nothing can go on any more"
+
+    done(play())
+
+
 def test_one_payer_has_so_many_requests_open_and_one_more_when_one_is_answered(played: PlayedTill) -> None:
     async def play() -> None:
         first, _ = await played.charge(0, 50), await played.charge(0, 100)
