@@ -23,6 +23,9 @@ MAX_LATE_BYTES: Final = 1 << 28
 HANGS_S: Final = 3600.0
 """What lasts longer has lost its answer, and is asked for anew."""
 
+KEPT_S: Final = 600.0
+"""So long what has come waits for who asks again, who may have it from another store by now: a model is gigabytes."""
+
 ReadFile = tuple[bytes, ObjectVersion]
 
 
@@ -33,11 +36,18 @@ class LateRead:
         self.size = 0
         self.begun = time.monotonic()
         self.ended = Event()
+        self.ended_at = 0.0
         self.found: ReadFile | None = None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether nobody has asked for what came, or what has not come lasts too long."""
+        now = time.monotonic()
+        return now - self.begun >= HANGS_S or (self.ended.is_set() and now - self.ended_at >= KEPT_S)
 
 
 class LateReads:
-    """Reads through a lane. `version`: which file lies at a path now, asked for in so many seconds."""
+    """Reads through a lane; safe for threads. `version`: which file lies at a path, asked for in so many seconds."""
 
     def __init__(self, lane: Lane, version: Callable[[str, float], ObjectVersion | None]) -> None:
         self._lane, self._version = lane, version
@@ -47,6 +57,9 @@ class LateReads:
     def read(self, path: str, read: Callable[[LateRead], ReadFile], max_bytes: int, seconds: float) -> ReadFile:
         """What `read` gives, which says the size once it knows it. Raises TimeoutError, and what `read` raises."""
         until = time.monotonic() + seconds
+        for other, each in list(self._late.items()):
+            if other != path and each.is_stale:
+                self._late.pop(other, None)
         late = self._late.get(path)
         if late is not None and time.monotonic() - late.begun < HANGS_S:
             if not late.ended.wait(seconds):
@@ -64,6 +77,7 @@ class LateReads:
                 begun.found = found = read(begun)
                 return found
             finally:
+                begun.ended_at = time.monotonic()
                 begun.ended.set()
 
         try:
@@ -75,6 +89,11 @@ class LateReads:
 
     def _keep(self, path: str, late: LateRead) -> None:
         self._late.pop(path, None)
-        while self._late and sum(each.size for each in self._late.values()) > MAX_LATE_BYTES:
-            self._late.pop(next(iter(self._late)))
+        # Other threads keep and take theirs meanwhile.
+        others = list(self._late.items())
+        total = sum(each.size for _, each in others)
+        for other, each in others:
+            if total > MAX_LATE_BYTES:
+                self._late.pop(other, None)
+                total -= each.size
         self._late[path] = late
