@@ -58,8 +58,13 @@ def money_tasks(view: RunView) -> Iterator[Task]:
         yield from _finish(view)
     # A run that is over needs it only where its epochs stopped before its last tickets could leave.
     stays = any(not held.convicted_at for held in view.books.registry.tickets.values())
+    stopped_at = max(winds_down_at(view), moves_until(view))
     if phase is RunPhase.RUNNING or (phase is RunPhase.OVER and stays):
-        yield Task(max(winds_down_at(view), moves_until(view)) + wait(view, 0), WindDown())
+        yield Task(stopped_at + wait(view, 0), WindDown())
+    elif phase is RunPhase.OVER and pots_wait(view):
+        # Or before a pot could be closed, and all tickets have left: a stop does what those epochs would have.
+        closed_at = view.epochs[-1].start + view.charter.timing.stall + 1
+        yield Task(max(stopped_at, closed_at) + wait(view, 0), WindDown())
     yield from _debts(view)
     for accusation, made in view.books.duties.attestations.accusations.items():
         yield from _bounty(view, accusation, made)

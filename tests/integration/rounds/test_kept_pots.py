@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from assay.protocol.rounds.duty_types import AccusationStatus
+from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.run.claims import ClaimKind
 from assay.protocol.types import Address, Digest
 from assay_ledger.agents import keeper
-from assay_ledger.agents.money_actions import CloseBounty, EnterBounty, TakeBounty
-from assay_ledger.agents.money_keeper import is_owed, pots_wait
+from assay_ledger.agents.money_actions import CloseBounty, EnterBounty, TakeBounty, WindDown
+from assay_ledger.agents.money_keeper import is_owed, money_tasks, pots_wait
 from assay_ledger.agents.round_actions import CloseEpoch, LapseAccusation, RoundAction, SeedEpoch, SubmitBeacon
+from assay_ledger.agents.stalls import winds_down_at
 from assay_verifier.secret_chains import TicketChains
 from assay_verifier.ticket_keeping import ReclaimTicket, TicketPlan, ticket_actions
 from assay_verifier.view_records import ViewRecords
@@ -59,6 +61,25 @@ def test_epochs_go_on_until_a_pot_can_be_closed_though_nobody_has_entered(world:
     assert world.enter(accusation) == ""
     closes = world.run.duties.over_since(first + 2) + world.run.bounties.time + 1
     assert only(world, accuser, CloseBounty(accusation, first)) >= closes
+
+
+def test_who_waits_for_a_pot_winds_down_a_run_whose_epochs_have_stopped(world: ToldMoneyWorld) -> None:
+    """Bad luck: a beacon ends when a run is over and all tickets have left: a pot was never closed, nobody paid."""
+    accusation, *others = everybody(world)
+    _, accuser = convict(world, accusation)
+    for name in others:
+        assert world.lapse(name) == ""
+    registry = world.told.books.registry
+    registry.left |= {ticket: held.owner for ticket, held in registry.tickets.items()}
+    registry.tickets.clear()
+    world.told.money.phase = RunPhase.OVER
+    view = world.view(accuser)
+    assert pots_wait(view) and is_owed(view)
+    ends = [task.at for task in money_tasks(view) if isinstance(task.action, WindDown)]
+    stall = view.charter.timing.stall
+    assert len(ends) == 1 and ends[0] >= max(winds_down_at(view), view.epochs[-1].start + stall + 1)
+    world.told.money.pots.clear()
+    assert not [task for task in money_tasks(world.view(accuser)) if isinstance(task.action, WindDown)]
 
 
 def test_keepers_share_a_pot_and_end_accusations_after_a_stop(world: ToldMoneyWorld) -> None:
