@@ -134,6 +134,10 @@ def say_what_is_left(agent: Agent, run: Run, role: str) -> dict[str, Any]:
         _say(f"{text}: `assay {command(lock, role)} leave`")
     if any(not (held.until or held.convicted_at) for _, held in view.tickets_of(agent.me)):
         _say(away_words(view.charter))
+    # Bad luck: whose stakes are back is told that nothing is locked, and never asks for its part of a bounty.
+    if all(held.convicted_at for _, held in view.tickets_of(agent.me)) and is_owed(view):
+        auditor = "verifier" if role == "solver" else role
+        _say(f"wages or a part of a bounty are still to be paid; a part has to be asked for: `assay {auditor} leave`")
     # Who has left, or is stopped, takes no shares when they vest, and revenue comes to shares alone that were taken.
     if grants := [grant for grant in view.state.money.vesting.values() if grant.owner == agent.me]:
         shares, last = SHARES.show(sum(grant.amount for grant in grants)), max(grant.vests_at for grant in grants)

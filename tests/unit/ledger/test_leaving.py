@@ -180,7 +180,9 @@ def test_an_auditor_of_a_run_that_is_over_leaves_while_its_shares_vest(
 def test_who_is_stopped_is_told_of_shares_that_vest_and_stake_that_leaves(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    owed = [True]
     monkeypatch.setattr("assay.cli.leaving.still_locked", lambda _: [])
+    monkeypatch.setattr("assay.cli.leaving.is_owed", lambda _: owed[0])
     me, other = Address(b"\x08" * 20), Address(b"\x09" * 20)
     grants = {n: GrantRecord(who, Wei(n * 10**18), 100 + n) for n, who in ((20, me), (5, me), (7, other))}
     money = SimpleNamespace(vesting=grants)
@@ -192,10 +194,12 @@ def test_who_is_stopped_is_told_of_shares_that_vest_and_stake_that_leaves(
     say_what_is_left(agent, run, "solver")
     told = capsys.readouterr().err
     assert "25 shares vest, the last of them in 20 s (chain time 120): `assay ledger claim`, then" in told
+    assert "a part of a bounty are still to be paid" in told and "`assay verifier leave`" in told
     grants.clear()
+    owed[0] = False
     say_what_is_left(agent, run, "solver")
     told = capsys.readouterr().err
-    assert "shares" not in told and "nothing of yours is in the run's vault" in told
+    assert "shares" not in told and "bounty" not in told and "nothing of yours is in the run's vault" in told
     asked["exiting"] = (3 * TOKEN, 160)
     say_what_is_left(agent, run, "solver")
     told = capsys.readouterr().err
