@@ -77,8 +77,10 @@ class Journal:
         self._file = _opened(self.path)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             self._file.close()
+            if not isinstance(error, BlockingIOError):  # else its owner looks for a process that is not there
+                raise FolderUnusable(f"{self.path} cannot be locked: {error.strerror}.") from None
             raise JournalInUse(f"{self.path} is held by another process.") from None
         try:
             check_form(folder)

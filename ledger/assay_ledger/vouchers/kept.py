@@ -4,9 +4,8 @@ One SQLite file in a folder that one process has at a time, and one thread that 
 when its row is synced; those that ask while the disk is at work share the next sync. Nothing is ever compacted, since
 there is one row a payer and token. What is charged before its answer's cost is known is unsettled until then: where the
 disk does not take a settlement, it is tried again until it does; a start gives back what it finds unsettled, and reads
-nothing else. Never restore an old copy of the file: a gateway that lost it
-begins with none, and what the chain says was redeemed is then where each payer begins. Source:
-docs/adr/0063-vouchers.md.
+nothing else. Never restore an old copy of the file: a gateway that lost it begins with none, and what the chain says
+was redeemed is then where each payer begins. Source: docs/adr/0063-vouchers.md.
 """
 
 from __future__ import annotations
@@ -136,8 +135,10 @@ class KeptVouchers:
             raise VouchersFolderUnusable(f"{folder} cannot be used: {error.strerror}.") from None
         try:
             fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             self._guard.close()
+            if not isinstance(error, BlockingIOError):
+                raise VouchersFolderUnusable(f"{folder} cannot be locked: {error.strerror}.") from None
             raise VouchersInUse(f"{self.path} is held by another process.") from None
         try:
             self._base = self._open()
@@ -192,8 +193,7 @@ class KeptVouchers:
 
     def settle(self, voucher: Voucher, cost: Wei) -> Future[Wei]:
         """What an answer cost in the end, never above what was charged; done once that is on disk, with what its
-        payer has spent in all. Harmless when repeated. Raises SettledLater, by the future.
-        """
+        payer has spent in all. Harmless when repeated. Raises SettledLater, by the future."""
         return self._ask(lambda: self._settled(voucher, cost), settles=voucher)
 
     def spent(self, token: Address, payer: Address) -> tuple[Wei, Wei] | None:

@@ -92,8 +92,11 @@ class Purse:
         self._guard = self._path.with_suffix(".lock").open("a")
         try:
             fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except OSError as error:
             self._guard.close()
+            if not isinstance(error, BlockingIOError):
+                remedy = "Name a folder on a file system that has locks (`--purse`)."
+                raise PurseInUse(f"{self._path} cannot be locked: {error.strerror}.", remedy=remedy) from None
             raise PurseInUse(f"{self._path} is held by another process.") from None
         self._lock = threading.Lock()
         self._open: dict[Wei, Wei] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -9,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from assay.protocol.types import Wei
 from assay_ledger.agents.folder_form import FORM, FORM_FILE, FolderNewer
-from assay_ledger.agents.journal import FILE, DiskRefuses, Journal, JournalInUse
+from assay_ledger.agents.journal import FILE, DiskRefuses, FolderUnusable, Journal, JournalInUse
+from assay_ledger.vouchers.kept import KeptVouchers, VouchersFolderUnusable
+from assay_ledger.vouchers.purse import Purse, PurseInUse, PursePlace
 from tests.harness.full_disks import writing_nothing
+from tests.harness.payments.kept_samples import DOMAIN, GATEWAY, TOKEN, payer
 
 
 def test_entries_are_there_after_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +48,22 @@ def test_a_folder_has_one_journal_at_a_time(tmp_path: Path) -> None:
         Journal(tmp_path)
     journal.close()
     Journal(tmp_path).close()
+
+
+def test_where_nothing_can_be_locked_nobody_is_said_to_hold_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bad luck: a folder of a network without locks: its owner looked for a process that was not there."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refused)
+    with pytest.raises(FolderUnusable, match="cannot be locked: No locks available"):
+        Journal(tmp_path)
+    with pytest.raises(VouchersFolderUnusable, match="cannot be locked"):
+        KeptVouchers(tmp_path, DOMAIN, GATEWAY)
+    with pytest.raises(PurseInUse, match="cannot be locked") as found:
+        Purse(tmp_path, payer(0), PursePlace(DOMAIN, GATEWAY, TOKEN), Wei(0), Wei(1))
+    assert "--purse" in found.value.remedy
 
 
 _MAY_NOT = "-dac_override,-dac_read_search"
