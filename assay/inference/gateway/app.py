@@ -272,6 +272,7 @@ class _Answer:
         wish.is_given_up = True
         if self._charge is not None:
             drawn = () if self._ends_itself else tuple(wish.answer)
+            self._charge.is_read = wish.is_read
             self._charge.drop(drawn, is_whole=drawn[-1:] == (wish.end,) or len(drawn) == wish.most)
 
     def _ended(self, error: AssayError) -> AssayError:

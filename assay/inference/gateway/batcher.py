@@ -40,7 +40,8 @@ class TextWish:
     """An answer that somebody waits for.
 
     said: called by the batch's thread with each token, and with None or an error at the end. deadline: by
-    `time.monotonic`. is_given_up: set by whoever no longer waits. answer: what was drawn; it may be begun before.
+    `time.monotonic`. is_given_up: set by whoever no longer waits. is_read: whether its turn has come. answer: what was
+    drawn; it may be begun before.
     """
 
     prompt: tuple[int, ...]
@@ -50,6 +51,7 @@ class TextWish:
     deadline: float
     said: Callable[[int | AssayError | None], None]
     is_given_up: bool = False
+    is_read: bool = False
     answer: list[int] = field(default_factory=list)
 
 
@@ -129,7 +131,7 @@ class TextBatch:
             wish = self._next(is_idle=not active)
             if wish is None:
                 break
-            start = time.monotonic()
+            start, wish.is_read = time.monotonic(), True
             try:
                 row, logits_V = self._rows.admit((*wish.prompt, *wish.answer))
             except Exception:

@@ -111,6 +111,8 @@ class Charge:
     """Where this very request was answered before: what was said then, which is said once more for nothing."""
     begun: TakenAnswer | None = None
     """Where its answer broke off: what was drawn and paid for. It goes on from there."""
+    is_read: bool = True
+    """Whether prompt and answer were read: who has only waited for a turn has not gone on."""
     settled: Future[dict[str, str]] | None = None
 
     @property
@@ -217,7 +219,8 @@ class Till:
         before = Wei(0) if begun is None else begun.charged
         cost = max(before, self.terms.cost(charge.prompt, len(drawn)) if drawn else Wei(0))
         if drawn:
-            self._hold(charge, TakenAnswer(drawn, cost, is_whole, 0 if begun is None else begun.gone_on + 1))
+            gone_on = 0 if begun is None else begun.gone_on + charge.is_read
+            self._hold(charge, TakenAnswer(drawn, cost, is_whole, gone_on))
         self._leave((voucher.payer, voucher.amount))
         charge.settled = self._paid(charge, cost)
         self.earned += cost - before

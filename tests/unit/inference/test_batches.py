@@ -66,6 +66,7 @@ def test_one_more_than_may_wait_is_refused_and_the_others_are_answered() -> None
     with pytest.raises(GatewayBusy) as busy:
         batch.submit(wish()[0])
     assert busy.value.details["retry_after"] >= 1
+    assert first[0].is_read and not any(other.is_read for other, _ in others)
     rows.word.release(6)
     assert [ending(told) for _, told in (first, *others)] == [None] * 3
     assert (rows.released, batch.tokens) == (3, 9)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from assay.inference.gateway import till as tills
+from assay.inference.gateway.app import _Answer
+from assay.inference.gateway.asked import CompletionAsked
 from assay.inference.gateway.batcher import GatewayBusy
 from assay.inference.gateway.till import AnswerUnderWay, Charge, PayerBusy, PaymentRequired, Till, TillTerms
+from assay.inference.sampling import GREEDY
 from assay.protocol.types import Wei
 from assay_ledger.bindings.vouchers import VouchersContract
 from assay_ledger.chain.client import Chain
@@ -150,6 +154,32 @@ def test_an_answer_that_broke_off_and_a_whole_one_take_no_place_of_each_other(pl
         assert (await played.charge(0, 50)).answer is not None, "it is held until the payer's next one"
         await played.answered(0, 200, b"a third")
         assert not played.till._broken, "of what broke off nothing can go on any more"
+
+    done(play())
+
+
+def test_who_gives_up_before_its_turn_has_gone_on_no_time(played: PlayedTill) -> None:
+    """Bad luck: a gateway with many who wait, and a client that asks again every ten seconds: it paid anew."""
+    terms: Any = SimpleNamespace(seconds=60.0)
+    busy: Any = SimpleNamespace(submit=lambda _: None)
+
+    async def tried(*, is_read: bool) -> None:
+        charge = await played.charge(0, 50)
+        assert charge.begun is not None and list(charge.begun.tokens) == [7]
+        answer = _Answer(terms, CompletionAsked(model="m", prompt=[1, 2], max_tokens=3), [1, 2], GREEDY, charge)
+        answer.begin(busy)
+        answer._wish.is_read = is_read
+        answer.give_up()
+
+    async def play() -> None:
+        (await played.charge(0, 50)).drop((7,))
+        for _ in range(1 + tills.GOES_ON):
+            await tried(is_read=False)
+        for _ in range(tills.GOES_ON):
+            await tried(is_read=True)
+        with pytest.raises(PaymentRequired):
+            await played.charge(0, 50)
+        assert played.spent(0) == 30
 
     done(play())
 
