@@ -34,7 +34,7 @@ AUDITORS = ("vera", "viktor", "vlad")
 HONEST = ("ada", "bob", *AUDITORS)
 
 
-class Without:
+class Abstaining:
     """An actor that does not do some things, until it goes on."""
 
     def __init__(self, agent: Agent, *kinds: type[Choice]) -> None:
@@ -117,15 +117,15 @@ def nothing_stays(made: WholeRun) -> None:
     assert all(made.players[name].agent.is_finished(made.players[name].agent.see()) for name in HONEST)
 
 
-def one_stays_away(made: WholeRun) -> tuple[str, Without, list[Without]]:
+def one_stays_away(made: WholeRun) -> tuple[str, Abstaining, list[Abstaining]]:
     """The first auditor that finds something answers no call any more, and nobody has it fined yet."""
     made.settle(lambda view: bool(view.state.attestations))
     who = next(name for name in AUDITORS if made.findings_of(name))
-    away = Without(made.players[who].agent, OpenCall, ReportAbsence)
-    return who, away, [Without(made.players[name].agent, ReportAbsence) for name in AUDITORS if name != who]
+    away = Abstaining(made.players[who].agent, OpenCall, ReportAbsence)
+    return who, away, [Abstaining(made.players[name].agent, ReportAbsence) for name in AUDITORS if name != who]
 
 
-def has_its_fine_wait(made: WholeRun, who: str, silent: list[Without]) -> None:
+def has_its_fine_wait(made: WholeRun, who: str, silent: list[Abstaining]) -> None:
     """A game on its finding, and then its fine."""
     challenge_finding(made, owes_fines(made, who, made.view)[-1])
     for each in silent:

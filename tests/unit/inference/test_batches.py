@@ -17,6 +17,9 @@ from assay.inference.sampling import GREEDY, SamplingTerms
 from assay.protocol.errors import AssayError, UnavailableError
 from tests.harness.inference.models import small_gpt
 
+PATIENT_S = 100.0
+"""For what is answered at once: a test must not end because a machine is slow."""
+
 
 class HeldRows(WindowRows):
     """Rows that wait for a word before each token, and whose numbers may be none for some prompt."""
@@ -32,7 +35,7 @@ class HeldRows(WindowRows):
         return row, logits * float("nan") if tokens[0] == self.lost else logits
 
     def advance(self, rows, tokens) -> Tensor:
-        assert self.word.acquire(timeout=20)
+        assert self.word.acquire(timeout=PATIENT_S)
         return super().advance(rows, tokens)
 
     def release(self, row: TextRow) -> None:
@@ -50,7 +53,7 @@ def wish(*prompt: int, most: int = 3, seconds: float = 60.0) -> tuple[TextWish, 
 
 def ending(told: queue.Queue) -> AssayError | None:
     """What a wish was told at its end."""
-    while isinstance(event := told.get(timeout=20), int):
+    while isinstance(event := told.get(timeout=PATIENT_S), int):
         pass
     return event
 
@@ -60,7 +63,7 @@ def test_one_more_than_may_wait_is_refused_and_the_others_are_answered() -> None
     batch = TextBatch(rows, waiting=2)
     first, *others = (wish() for _ in range(3))
     batch.submit(first[0])
-    first[1].get(timeout=20)  # it is being answered, and waits for a word
+    first[1].get(timeout=PATIENT_S)  # it is being answered, and waits for a word
     for other, _ in others:
         batch.submit(other)
     with pytest.raises(GatewayBusy) as busy:
@@ -79,7 +82,7 @@ def test_who_gives_up_or_is_late_leaves_room_for_the_next() -> None:
     given_up, told = wish(most=1000)
     late, told_late = wish(seconds=-1.0)
     batch.submit(given_up)
-    told.get(timeout=20)
+    told.get(timeout=PATIENT_S)
     given_up.is_given_up = True
     batch.submit(late)
     last, told_last = wish(most=1)
@@ -121,7 +124,7 @@ def test_who_waits_when_the_gateway_ends_is_told() -> None:
     batch = TextBatch(rows)
     (first, told), (second, told_second) = wish(), wish()
     batch.submit(first)
-    told.get(timeout=20)
+    told.get(timeout=PATIENT_S)
     batch.submit(second)
     batch._is_over = True
     rows.word.release(9)
