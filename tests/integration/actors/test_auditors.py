@@ -161,6 +161,7 @@ def test_who_drops_a_duty_is_fined_for_it_and_others_do_it(stage: SharedChain, t
     assert not view.state.accusations
 
 
+@pytest.mark.long
 def test_an_auditor_killed_at_every_transaction_opens_every_call_once(
     stage: SharedChain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

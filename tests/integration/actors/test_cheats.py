@@ -40,8 +40,8 @@ def played(stage: SharedChain, folder: Path, cheat: str, rounds: int = 2) -> Rou
     [
         ("hidden-update", OTHERS, Presence.UNHELD, 3),
         ("absent", OTHERS, Presence.MISSED, None),
-        pytest.param("late-commitment", OTHERS, Presence.PRESENT, 3, marks=pytest.mark.long),
-        pytest.param("squatter", ALL, Presence.PRESENT, 2, marks=pytest.mark.long),
+        ("late-commitment", OTHERS, Presence.PRESENT, 3),
+        ("squatter", ALL, Presence.PRESENT, 2),
     ],
 )
 def test_what_is_left_undone_costs_weight_and_stops_nobody(

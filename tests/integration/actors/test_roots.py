@@ -124,6 +124,7 @@ def test_a_false_root_that_a_backer_stands_behind_is_challenged(opened: RoundSta
     assert ChallengeRoot(ref) in chosen(opened, false.at + WINDOW)
 
 
+@pytest.mark.long
 def test_the_last_generation_is_challenged_from_seats_that_nobody_leaves_before(opened: RoundStageRun) -> None:
     # A merge is challenged from a seat, and the last root is the model.
     held = [t.until for t in opened.view.books.tenures.tenures.values()]

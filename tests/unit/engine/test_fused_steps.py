@@ -42,6 +42,7 @@ def expected(name: str) -> TensorLists:
     return Executor(program, variant=KernelVariant.STOCK).repeat(state, STEPS)
 
 
+@pytest.mark.gate_takes(4)
 @pytest.mark.parametrize("instruction_set", PRESENT)
 @pytest.mark.parametrize("name", ["tiny", "demo"])
 def test_steps_end_in_the_same_state_on_every_instruction_set(name: str, instruction_set: str):

@@ -54,6 +54,7 @@ def errors(module: nn.Module, loss: LossFunction, batch: Sequence[Tensor], preci
 SMALL = Preset("small", layers=2, width=32, heads=4, context=16, batch=4, inner_steps=1)
 
 
+@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize(("precision", "bar"), BARS, ids=["fixed14", "fixed22"])
 @pytest.mark.parametrize("preset", [TINY, SMALL], ids=lambda p: p.name)
 def test_gradients_of_the_gpt_meet_the_bar(preset: Preset, precision: Precision, bar: float):

@@ -67,6 +67,7 @@ def test_random_programs_equal_the_reference(seed: int, length: int) -> None:
     check(program, [[word(source, d) for _ in range(40)] for d in program.operands])
 
 
+@pytest.mark.gate_takes(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_equal_the_reference(name: str, vector_count: int) -> None:
     _check_function(name, inputs(name, 4 * vector_count))

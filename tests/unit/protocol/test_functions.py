@@ -101,6 +101,7 @@ def overflows(true: Real) -> bool:
     return bool(abs(true) >= Real(2) ** 128 - Real(2) ** 103)
 
 
+@pytest.mark.gate_takes(3)
 @pytest.mark.parametrize("name", ULP_BOUNDS)
 def test_the_error_is_within_its_bound_in_ulp(name: str, vector_count: int) -> None:
     maps, worst = programs(name), 0.0

@@ -29,6 +29,7 @@ def refused(module: nn.Module, loss: Any = own.base_loss, optimizer: Any = None)
     return caught.value
 
 
+@pytest.mark.gate_takes(8)
 @pytest.mark.parametrize("name", places.PLACES)
 def test_a_count_is_found_where_python_keeps_it_and_is_put_back(name: str):
     module = places.Counts(places.PLACES[name])

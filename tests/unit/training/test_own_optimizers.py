@@ -117,6 +117,7 @@ def by_torch(kind: type) -> list[Tensor]:
     return [p.detach() for p in step.recipe.module.parameters()]
 
 
+@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize("kind", [LionByHand, Adam, Momentum, Assigning])
 def test_a_users_optimizer_walks_as_it_does_in_the_users_own_loop(kind: type):
     step = RecipeStep(recipe_of(kind))

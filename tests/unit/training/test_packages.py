@@ -181,6 +181,7 @@ def watching_collections(package: ModuleType) -> Iterator[None]:
             gc.callbacks.remove(watcher)
 
 
+@pytest.mark.gate_takes(2)
 @pytest.mark.parametrize("source", [ONLY_COUNTED, NAMED_BUT_NOT_CALLED, MADE_ONCE, WATCHES_COLLECTIONS])
 def test_what_cannot_decide_in_a_package_is_its_own_matter(source: str):
     package = installed(source)
