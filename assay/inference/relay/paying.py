@@ -116,7 +116,7 @@ class PaidAnswers:
             return None
         self._check_going()
         signed = broken[1]
-        if not self._purse.reopen(signed, self._most(asked)):
+        if not self._purse.reopen(signed):
             return None
         try:
             found = self._upstream.ask(body, signed.to_text())

@@ -100,8 +100,8 @@ class Purse:
             raise PurseInUse(f"{self._path} is held by another process.") from None
         self._lock = threading.Lock()
         self._open: dict[Wei, Wei] = {}
-        self._lost: Wei | None = None
-        """The amount of the voucher that was lost last, while its cost counts as spent."""
+        self._lost: tuple[Wei, Wei] | None = None
+        """The amount of the voucher that was lost last, and what counts as spent for it."""
         self._is_new = is_first = not self._path.exists()
         self._begun = self._highest = self._spent = redeemed
         if not is_first:
@@ -162,18 +162,18 @@ class Purse:
     def lose(self, signed: SignedVoucher) -> None:
         """No answer came, and nobody knows what was charged: all of it, until the gateway says less."""
         with self._lock:
-            self._lost = signed.voucher.amount
-            self._spent = Wei(self._spent + self._open.pop(self._lost, Wei(0)))
+            if (cost := self._open.pop(signed.voucher.amount, None)) is not None:
+                self._lost, self._spent = (signed.voucher.amount, cost), Wei(self._spent + cost)
 
-    def reopen(self, signed: SignedVoucher, cost: Wei) -> bool:
+    def reopen(self, signed: SignedVoucher) -> bool:
         """Where a voucher was lost, and is the newest, it may be sent again: its cost is open, and no longer spent."""
         with self._lock:
             amount = signed.voucher.amount
             # A gateway may have said less since a newer one: what is counted of this one is not known then.
-            if not amount == self._lost == self._highest:
+            if self._lost is None or not amount == self._lost[0] == self._highest:
                 return False
-            self._spent, self._lost = Wei(self._spent - cost), None
-            self._open[amount] = cost
+            self._open[amount] = self._lost[1]
+            self._spent, self._lost = Wei(self._spent - self._lost[1]), None
             return True
 
     def begin(self, spent: Wei, highest: Wei) -> bool:

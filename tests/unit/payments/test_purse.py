@@ -91,7 +91,7 @@ def test_what_was_lost_and_goes_on_is_counted_once(tmp_path: Path) -> None:
     purse = opened(tmp_path)
     broken = purse.sign(Wei(100))
     purse.lose(broken)
-    assert purse.reopen(broken, Wei(100)) and not purse.reopen(broken, Wei(100))
+    assert purse.reopen(broken) and not purse.reopen(broken)
     assert purse.spent == 0 and purse.sign(Wei(10)).voucher.amount == 110
     purse.settle(broken, Wei(30))
     assert purse.spent == 30
@@ -105,7 +105,17 @@ def test_what_was_lost_is_not_opened_again_behind_a_newer_voucher(tmp_path: Path
     purse.lose(broken)
     purse.settle(purse.sign(Wei(10)), Wei(0), Wei(40))
     assert purse.spent == 40, "what was drawn until it broke off"
-    assert not purse.reopen(broken, Wei(100)) and purse.spent == 40
+    assert not purse.reopen(broken) and purse.spent == 40
+    purse.close()
+
+
+def test_what_was_settled_is_not_lost_by_whoever_ends_it_once_more(tmp_path: Path) -> None:
+    """All that it might have cost would be taken from what is spent, of which its answer's cost alone is part."""
+    purse = opened(tmp_path)
+    answered = purse.sign(Wei(100))
+    purse.settle(answered, Wei(30))
+    purse.lose(answered)
+    assert not purse.reopen(answered) and purse.spent == 30
     purse.close()
 
 
