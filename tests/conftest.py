@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
+from tests.harness.absent_packages import skip_without
 from tests.harness.memory_folder import memory_folder
 
 # A loaded machine must not turn a test red: no time limits inside, pytest's own catches what hangs.
@@ -20,6 +21,9 @@ settings.load_profile("assay")
 
 # Before anybody asks for a folder; workers are told of it by their environment.
 FILES = memory_folder()
+
+# Before a module of tests is imported.
+skip_without()
 
 # As the `assay` command does, before torch is loaded: tests share the cores, and must not spin while they wait.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
