@@ -34,7 +34,7 @@ def convert(
     to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="A new folder for tensors and card.")],
     kind: Annotated[
         str | None,
-        typer.Option("--from", metavar="KIND", help="text, jsonl, parquet or images; else by endings of names."),
+        typer.Option("--from", metavar="KIND", help="text, jsonl, csv, parquet or images; else by endings."),
     ] = None,
     field: Annotated[
         list[str] | None,
@@ -63,7 +63,7 @@ def convert(
     gray: Annotated[bool, typer.Option("--gray", help="Images of one channel instead of three.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Turn text, JSONL, parquet or folders of images into tensors, the same bytes on every machine, with a card."""
+    """Turn text, JSONL, CSV, parquet or images into tensors, the same bytes on every machine, with a card."""
     from assay.datasets.convert import DataTerms
     from assay.datasets.convert import convert as converted
     from assay.datasets.images import ImageForm

@@ -16,7 +16,7 @@ from assay.datasets.examples import ExampleFiles, write_examples
 from assay.datasets.folder import CARD, FORMAT, TOKENIZER, TRAIN, VALIDATION
 from assay.datasets.images import AS_THEY_ARE, ImageForm, classes_of, decoder, write_images
 from assay.datasets.sources import SourceFile, digest_of, files_of, reading
-from assay.datasets.tables import TableRow, check_fields, jsonl_rows, parquet_rows
+from assay.datasets.tables import TableRow, check_fields, csv_rows, jsonl_rows, numbers_of, parquet_rows
 from assay.datasets.tokenizers import Tokenizer, digest_of_tokenizer, read_tokenizer
 from assay.datasets.writing import FileRows, TensorFile, remove, write_tensors
 from assay.protocol.errors import ConfigError, UsageError, UserError
@@ -27,12 +27,14 @@ class SourceKind(StrEnum):
 
     TEXT = "text"
     JSONL = "jsonl"
+    CSV = "csv"
     PARQUET = "parquet"
     IMAGES = "images"
 
 
 _SUFFIXES: Final = {
     **dict.fromkeys((".jsonl", ".ndjson"), SourceKind.JSONL),
+    **dict.fromkeys((".csv", ".tsv", ".tab"), SourceKind.CSV),
     **dict.fromkeys((".parquet", ".pq"), SourceKind.PARQUET),
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm"), SourceKind.IMAGES),
 }
@@ -145,10 +147,11 @@ def _table(rows: Path, files: Sequence[SourceFile], kind: SourceKind, terms: Dat
         raise UsageError(
             f"Of {kind} it must be said which field is taken.", code="FieldMissing", remedy="Name it: --field text."
         )
-    read = jsonl_rows if kind is SourceKind.JSONL else parquet_rows
+    read = {SourceKind.JSONL: jsonl_rows, SourceKind.CSV: csv_rows, SourceKind.PARQUET: parquet_rows}[kind]
 
     def all_rows() -> Iterator[TableRow]:
-        return chain.from_iterable(read(file, terms.fields) for file in files)
+        rows = chain.from_iterable(read(file, terms.fields) for file in files)
+        return numbers_of(rows) if kind is SourceKind.CSV else rows
 
     first = next(all_rows(), None)
     if first is not None and len(terms.fields) == 1 and isinstance(first.values[0], str):

@@ -1,8 +1,10 @@
-"""Rows of tables: JSONL by field, parquet by column. A row knows where it stood, so that what is wrong can be named."""
+"""Rows of tables: JSONL by field, CSV and parquet by column. A row knows where it stood, by which faults are named."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,10 +12,15 @@ from assay.datasets.sources import SourceFile, json_of, lacking, reading, unread
 from assay.protocol.errors import AssayError, UsageError, UserError
 
 MAX_LINE: Final = 1 << 26
-"""Bytes of a line of JSONL: a file without line ends is not read into memory whole."""
+"""Bytes of a line of JSONL or CSV, and of a cell: a file without line ends is not read into memory whole."""
 
 RESERVED: Final = "__metadata__"
 """What a safetensors file says beside its tensors stands under this name."""
+
+_TABBED: Final = (".tsv", ".tab")
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,400}")
+_FRACTION: Final = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))([eE][+-]?[0-9]+)?")
 
 _AT_ONCE: Final = 1 << 10
 """Rows of a parquet file that are in memory together."""
@@ -62,6 +69,57 @@ def jsonl_rows(file: SourceFile, fields: Sequence[str]) -> Iterator[TableRow]:
             yield TableRow(where, tuple(document[name] for name in fields))
 
 
+def csv_rows(file: SourceFile, columns: Sequence[str]) -> Iterator[TableRow]:
+    """The rows of a file of comma-separated values (RFC 4180), or of tabs by its name's ending; its first row names the
+    columns, each cell is text. Blank lines are no rows.
+
+    Raises UserError (DataUnreadable, BadRow, NoSuchField).
+    """
+    csv.field_size_limit(MAX_LINE)
+    number = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal number
+        while line := stream.readline(MAX_LINE + 1):
+            number += 1
+            if len(line) > MAX_LINE:
+                raise bad_row(f"{file.path}, line {number}", f"the line has more than {MAX_LINE} bytes")
+            try:
+                # Spreadsheets put a mark before the first name.
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise bad_row(f"{file.path}, line {number}", f"byte {error.start} is no UTF-8") from None
+
+    with reading(file.path) as stream:
+        rows = csv.reader(lines(), delimiter="\t" if file.path.suffix.lower() in _TABBED else ",", strict=True)
+        header: list[str] = []
+        try:
+            for cells in rows:
+                where = f"{file.path}, line {number}"
+                if not cells:
+                    continue
+                if not header:
+                    header = cells
+                    places = [_column(where, name, header) for name in columns]
+                elif len(cells) != len(header):
+                    raise bad_row(where, f"it has {len(cells)} cells, the first row {len(header)}")
+                else:
+                    yield TableRow(where, tuple(cells[place] for place in places))
+        except csv.Error as error:
+            raise bad_row(f"{file.path}, line {number}", f"it is no CSV ({_reason(error)})") from None
+
+
+def numbers_of(rows: Iterable[TableRow]) -> Iterator[TableRow]:
+    """Rows of text with numbers in the columns in which the first row has some; a cell that is none stays text."""
+    are_numbers: list[bool] | None = None
+    for row in rows:
+        found = [_number(text) for text in row.values]
+        if are_numbers is None:
+            are_numbers = [number is not None for number in found]
+        cells = zip(row.values, found, are_numbers, strict=True)
+        yield TableRow(row.where, tuple(n if taken and n is not None else text for text, n, taken in cells))
+
+
 def parquet_rows(file: SourceFile, columns: Sequence[str]) -> Iterator[TableRow]:
     """The rows of a parquet file.
 
@@ -101,6 +159,23 @@ def no_field(where: str, name: str, known: Sequence[str]) -> UserError:
         code="NoSuchField",
         remedy="Name fields that every row has: --field NAME.",
     )
+
+
+def _column(where: str, name: str, header: Sequence[str]) -> int:
+    """The place of a column. Raises UserError (NoSuchField, BadRow)."""
+    if name not in header:
+        raise no_field(where, name, sorted(header))
+    if header.count(name) > 1:
+        raise bad_row(where, f"the column {name!r} is there twice")
+    return header.index(name)
+
+
+def _number(text: str) -> int | float | None:
+    """Of ASCII digits alone: what else Python reads as a number, such as `nan` or `1_000`, is text."""
+    text = text.strip(" ")
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _FRACTION.fullmatch(text) else None
 
 
 def _reason(error: Exception) -> str:
