@@ -153,7 +153,7 @@ class Worker(Agent):
         for work in mine:
             root = work.work.update
             if work.round == action.round and not self.objects.is_served(root, specs):
-                with self.objects.own_copies_first():
+                with self.objects.own_copies_first(), self.objects.putting_back():
                     self.put_update(action.round, self.objects.list(root, specs))
         self._restored[action.round] = action.epoch
 

@@ -22,7 +22,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -81,18 +80,6 @@ def each_store(store: BlobStore) -> tuple[BlobStore, ...]:
 def known_stores(store: object) -> tuple[BlobStore, ...]:
     """The same of what may be no BlobStore: then none."""
     return each_store(store) if isinstance(store, BlobStore) else ()
-
-
-def is_lacking(store: object, digest: Digest, name: str, max_bytes: int) -> bool:
-    """Whether one of several stores says that it has not this object under this name, which another may have.
-
-    One that does not answer, or still has to take what was written, lacks nothing.
-    """
-    for one in store.at_rest if isinstance(store, MirroredStore) else ():
-        with suppress(UnavailableError):
-            if not (one.is_named(digest, name) and one.serves(digest, max_bytes)):
-                return True
-    return False
 
 
 def _check_commas(locations: str, parts: Sequence[str]) -> None:
@@ -268,6 +255,13 @@ class MirroredStore(BlobStore):
                 self._mirrors[id(other)].put(store, digest, stored, name)
             return
         raise errors[0]
+
+    def put_in(
+        self, lost: Sequence[BlobStore], source: BlobStore, digest: Digest, stored: bytes, name: str | None
+    ) -> None:
+        """Queues an object that one store has for those of the others that lost it."""
+        for store in lost:
+            self._mirrors[id(store)].put(source, digest, stored, name)
 
     def get(self, digest: Digest, max_bytes: int) -> bytes:
         """See ArtifactStore."""

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import sha256
 from typing import Any, BinaryIO, Final
 
 from assay.protocol.digests import Buffer
+from assay.protocol.errors import UnavailableError
 from assay.protocol.trees.tensors import TensorSpec
 from assay.protocol.types import Digest
 from assay_ledger.json_input import JsonRefused, parse_json
+from assay_ledger.store.errors import StorePartlySilent
 from assay_ledger.store.interfaces import ArtifactStore, ObjectVersion
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.mirrored import known_stores
-from assay_ledger.store.parts import fetch_parts, put_back_parts
+from assay_ledger.store.one_of_several import put_over
+from assay_ledger.store.parts import fetch_parts, part_count, put_back_parts
 
 MAX_NOTE_BYTES: Final = 1 << 22
 """The versions of a tebibyte's parts in one store. Parts without a note are looked for, and not read."""
@@ -35,7 +40,28 @@ def fetch_noted(
     _keep(store, cache, root, fetch_parts(store, root, spec, out, right, cursors))
 
 
-def put_back_noted(store: ArtifactStore, cache: LocalCache, root: Digest, spec: TensorSpec, data: Buffer) -> None:
+def put_back_data(store: ArtifactStore, cache: LocalCache, root: Digest, spec: TensorSpec, data: memoryview) -> None:
+    """Publishes own data again where the store has lost them.
+
+    Attack: data are deleted and their name is left, or given to other bytes: nobody put them back.
+    """
+    name, is_parted = f"tensors/{root.hex()}", part_count(spec) > 1
+    with suppress(UnavailableError):
+        # Large data are hashed as a whole only where something has the name of data that are one object.
+        if not is_parted or _is_listed(store, name):
+            digest = Digest(sha256(data).digest())
+            is_there = store.has(digest) if is_parted else store.serves(digest, spec.nbytes)
+            if is_there and store.is_named(digest, name):
+                if not is_parted:
+                    put_over(store, digest, data, name)
+                return
+        if is_parted:
+            _put_back_noted(store, cache, root, spec, data)
+        else:
+            store.put(bytes(data), name)
+
+
+def _put_back_noted(store: ArtifactStore, cache: LocalCache, root: Digest, spec: TensorSpec, data: Buffer) -> None:
     """See `put_back_parts`.
 
     Attack: a part is written over with other bytes: whoever has a copy found that something is there, and nobody who
@@ -43,6 +69,13 @@ def put_back_noted(store: ArtifactStore, cache: LocalCache, root: Digest, spec: 
     """
     noted = _recall(store, cache, root)
     _keep(store, cache, root, put_back_parts(store, root, spec, data, noted))
+
+
+def _is_listed(store: ArtifactStore, name: str) -> bool:
+    """Whether something has a name, in a store that answers."""
+    with suppress(StorePartlySilent):
+        return next(iter(store.candidates(name)), None) is not None
+    return False
 
 
 def _recall(store: ArtifactStore, cache: LocalCache, root: Digest) -> set[Digest]:

@@ -39,8 +39,8 @@ from assay_ledger.store.interfaces import ArtifactStore
 from assay_ledger.store.listfile import ListDigests, file_size, pack, runs, unpack, unpack_views
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.manifest import DigestMap, Manifest
-from assay_ledger.store.mirrored import is_lacking
-from assay_ledger.store.noted_parts import fetch_noted, put_back_noted
+from assay_ledger.store.noted_parts import fetch_noted, put_back_data
+from assay_ledger.store.one_of_several import is_lacking, put_where_lost
 from assay_ledger.store.packing import ElementRun, packed
 from assay_ledger.store.parts import fetch_parts, part_count, put_parts
 from assay_ledger.store.programs_in_use import MAX_PROGRAM_BYTES, decoded
@@ -64,7 +64,7 @@ class Objects:
     def __init__(self, store: ArtifactStore, local_cache: LocalCache | None = None) -> None:
         self.store = store
         self.local_cache = local_cache
-        self._own_first = self._own_only = False
+        self._own_first = self._own_only = self._where_lost = False
         self._told: Sequence[Callable[[], DigestMap]] = ()
         self._noted: dict[Digest, Digest] = {}
         self._cursors: dict[str, Digest] = {}
@@ -90,6 +90,15 @@ class Objects:
                 yield
         finally:
             self._own_only = before
+
+    @contextmanager
+    def putting_back(self) -> Iterator[None]:
+        """In this block what is published goes to those of several stores alone that lack it."""
+        before, self._where_lost = self._where_lost, True
+        try:
+            yield
+        finally:
+            self._where_lost = before
 
     @contextmanager
     def told(self, sources: Sequence[Callable[[], DigestMap]]) -> Iterator[None]:
@@ -161,7 +170,7 @@ class Objects:
         found = cache.mapped(name, spec.nbytes, fits)
         if found is not None:
             if not self._own_first:
-                self._put_back(cache, name, root, spec, found)
+                put_back_data(self.store, cache, root, spec, found)
             return cast(bytes, found)  # whoever reads a slot takes a view as well
         data = None
         if part_count(spec) > 1:
@@ -201,30 +210,6 @@ class Objects:
             return self.tensor(root, spec)
         except ObjectMissing:
             raise error from None
-
-    def _put_back(self, cache: LocalCache, name: str, root: Digest, spec: TensorSpec, data: memoryview) -> None:
-        """Publishes own data again where the store has lost them.
-
-        Attack: data are deleted and their name is left, or given to other bytes: nobody put them back.
-        """
-        with suppress(UnavailableError):
-            is_parted = part_count(spec) > 1
-            # Large data are hashed as a whole only where something has the name of data that are one object.
-            if not is_parted or self._is_listed(name):
-                digest = Digest(sha256(data).digest())
-                is_there = self.store.has(digest) if is_parted else self.store.serves(digest, spec.nbytes)
-                if is_there and self.store.is_named(digest, name):
-                    return
-            if is_parted:
-                put_back_noted(self.store, cache, root, spec, data)
-            else:
-                self.store.put(bytes(data), name)
-
-    def _is_listed(self, name: str) -> bool:
-        """Whether something has a name, in a store that answers."""
-        with suppress(StorePartlySilent):
-            return next(iter(self.store.candidates(name)), None) is not None
-        return False
 
     def put_list(self, specs: Sequence[TensorSpec], tensors: Sequence[bytes], *, is_vital: bool = True) -> Digest:
         """Publishes a list of tensors as one safetensors file; returns the list root.
@@ -327,7 +312,10 @@ class Objects:
 
     def _put(self, name: str, data: bytes, layout: Sequence[ElementRun]) -> Digest:
         """Into the store, packed where a layout is known and that is smaller; own copies are never packed."""
-        return self.store.put(data, name, packed(data, layout) if layout else None)
+        stored = packed(data, layout) if layout else None
+        if self._where_lost:
+            return put_where_lost(self.store, data, name, stored)
+        return self.store.put(data, name, stored)
 
     def _fetch(
         self,

@@ -26,6 +26,7 @@ from assay.protocol.types import Digest
 from assay_ledger.deadline import waiting_at_most
 from assay_ledger.store.errors import ObjectMismatch, ObjectMissing, StorePartlySilent, StoreSilent
 from assay_ledger.store.interfaces import ArtifactStore
+from assay_ledger.store.one_of_several import put_over
 from assay_ledger.store.search import SEARCH_BYTES_PER_S, SEARCH_S, get_named, in_turn
 
 PART_BYTES: Final = LEAF_SIZE << 16
@@ -77,7 +78,8 @@ def put_back_parts(
 ) -> tuple[Digest, ...]:
     """Puts what a store does not list of the tensor with this root, parts or index; the digests of all parts.
 
-    noted: parts whose right versions the store knows: they are read where others lie there. Raises UnavailableError.
+    noted: parts whose right versions the store, or one of several, knows: they are read where others lie there.
+    Raises UnavailableError.
     """
     view = memoryview(data)
     parts = [view[at : at + PART_BYTES] for at in range(0, spec.nbytes, PART_BYTES)]
@@ -85,6 +87,8 @@ def put_back_parts(
     for digest, part in zip(digests, parts, strict=True):
         if not (store.serves(digest, len(part)) if digest in noted else store.has(digest)):
             store.put(bytes(part))
+        elif digest in noted:
+            put_over(store, digest, part)
 
     def is_honest(found: bytes) -> bool:
         with suppress(ObjectMismatch):
