@@ -20,11 +20,12 @@ from structlog.contextvars import bound_contextvars
 from web3.exceptions import Web3Exception
 from web3.types import TxReceipt
 
-from assay.protocol.errors import AssayError, InvariantError, RejectedError, UnavailableError
+from assay.protocol.errors import AssayError, InvariantError, UnavailableError
 from assay.protocol.types import Address
 from assay_ledger.agents.game_actions import describe
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.heartbeat import EVERY_S, Activity, HeartbeatWriter
+from assay_ledger.agents.looks import Looks
 from assay_ledger.agents.observing import NOBODY, LoopObserver, correlation, tell
 from assay_ledger.chain.client import Chain, Head
 from assay_ledger.contract import Call
@@ -129,6 +130,7 @@ class ActorLoop(ABC, Generic[V, A]):
         self.on_rest: Callable[[V], None] = lambda _: None
         """Is told what the actor sees each time that it has nothing to do."""
         self.observer: LoopObserver[V] = NOBODY
+        self._looks = Looks()
         self._parked: dict[A, _Parked] = {}
         self._told_at = float("-inf")
         self._seen = Head(0, 0)
@@ -195,6 +197,7 @@ class ActorLoop(ABC, Generic[V, A]):
         tell(self.observer.turned, view, self.deadline)
         if head == self._idle_at and not self._is_anything_due(head):
             self.heartbeat_writer.report(head.number, self._resting, self.deadline, self._doing)
+            self._looks.are_well()
             return False
         self.keep_copies(view)
         self.refresh(view)
@@ -203,6 +206,8 @@ class ActorLoop(ABC, Generic[V, A]):
             self._parked = {action: parked for action, parked in self._parked.items() if action in candidates}
         now = self._clock()
         due = [a for a in candidates if a not in self._parked or self._parked[a].is_due(head, now)]
+        if due and defect is None:
+            self._looks.are_well()
         if due:
             self._doing = describe(due[0])
             self.heartbeat_writer.report(head.number, Activity.BUSY, None, self._doing)
@@ -214,6 +219,7 @@ class ActorLoop(ABC, Generic[V, A]):
         if defect is not None:
             raise defect
         self._rest(view)
+        self._looks.are_well()
         return False
 
     def _found(self, view: V) -> tuple[list[A], Exception | None]:
@@ -234,15 +240,7 @@ class ActorLoop(ABC, Generic[V, A]):
         with self.heartbeat_writer.beating():
             try:
                 while not stop.is_set():
-                    try:
-                        acted = self.step()
-                    except (UnavailableError, RejectedError) as error:
-                        # Refused while it only looked: a node that is behind knows less than the contract will.
-                        _LOG.warning("%s", error.explain())
-                        acted = False
-                    except Web3Exception as error:
-                        _LOG.warning("The node did not answer as expected (%s).", type(error).__name__)
-                        acted = False
+                    acted = self._looks.tried(self.step)
                     if self._resting is Activity.DONE:
                         return
                     if not acted:
