@@ -23,7 +23,16 @@ from assay.cli.common import (
 from assay.cli.options import KEY, RUN, JsonOption, MultisigOption, WhoOption, YesOption, with_settings
 from assay.durations import duration, parse_duration
 from assay.protocol.errors import UsageError
-from assay.protocol.rounds.decisions import VOTED, Decision, ProposalState, Verb, proposal_name, proposed
+from assay.protocol.rounds.decisions import (
+    VOTED,
+    Decision,
+    ProposalState,
+    Verb,
+    described,
+    proposal_name,
+    proposed,
+    reason_of,
+)
 from assay.protocol.types import Address
 from assay.settings import Settings
 
@@ -141,8 +150,7 @@ def propose(
     as_json: JsonOption = False,
 ) -> None:
     """Propose a decision to the owners of shares."""
-    from assay.protocol.rounds.decisions import proposal_id
-    from assay.sponsor.governing import check_admitted, check_in_time
+    from assay.sponsor.governing import check_admitted, check_in_time, check_new
 
     decision = decision_typed(what, value)
     run = _governed(settings)
@@ -154,13 +162,16 @@ def propose(
         f"Votes are what is held now and {duration(g.voting_delay)} from now; the vote ends "
         f"{duration(g.voting_delay + g.voting_period)} from now."
     )
-    call = run.governor.propose(*proposed(run.modules.governor, decision), why)
-    if multisig is not None:
-        print_batch(run, multisig, f"Propose to {decision.words}", [call])
+    keys = unlock_key(settings) if multisig is None else None
+    proposer = keys.address if keys is not None else Address(parse_address(multisig or ""))
+    description = described(why, proposer)
+    number = check_new(run, decision, description)
+    call = run.governor.propose(*proposed(run.modules.governor, decision), description)
+    if keys is None:
+        print_batch(run, multisig or "", f"Propose to {decision.words}", [call])
         return
     confirm(f"Propose to {decision.words}?", yes=yes)
-    receipt = run.chain.send(unlock_key(settings).account, call)
-    number = proposal_id(run.modules.governor, decision, why)
+    receipt = run.chain.send(keys.account, call)
     _done({"proposal": proposal_name(number)}, receipt, as_json=as_json)
 
 
@@ -321,7 +332,7 @@ def _document(made: ProposalMade, now: int) -> dict[str, Any]:
     return {
         "proposal": proposal_name(made.number),
         "decision": made.decision.words,
-        "why": made.description,
+        "why": reason_of(made.description),
         "by": "0x" + made.proposer.hex(),
         "state": made.state.name.lower(),
         "snapshot": made.snapshot,

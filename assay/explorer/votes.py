@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from assay.protocol.economics.governance_bounds import least_vested
 from assay.protocol.economics.limits import PPM
-from assay.protocol.rounds.decisions import VOTED, ProposalState, decoded
+from assay.protocol.rounds.decisions import VOTED, ProposalState, decoded, reason_of
 from assay.protocol.rounds.governor import Proposal, proposal_state, quorum_of
 from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address
@@ -90,7 +90,7 @@ class RunVotes:
                 self._vested.append(self.vested + (value if source == NOBODY else -value))
             case governor.ProposalCreated():
                 made = Proposal(event.proposer, decoded(event.calldatas[0]), event.vote_start, event.vote_end)
-                shown = ShownProposal(event.proposal_id, made, event.description, time)
+                shown = ShownProposal(event.proposal_id, made, reason_of(event.description), time)
                 self.proposals[event.proposal_id] = shown
                 self.made.append(shown)
             case governor.VoteCast() | governor.VoteCastWithParams():

@@ -10,7 +10,7 @@ from assay.durations import duration
 from assay.protocol.economics.governance_bounds import LEAST_PERIOD, rest_of
 from assay.protocol.economics.limits import MIN_WINDOW, PPM
 from assay.protocol.errors import RejectedError, UserError
-from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, decoded, proposal_name
+from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, decoded, proposal_id, proposal_name
 from assay.protocol.rounds.escrow import RunPhase
 from assay.protocol.rounds.governor import GRACE
 from assay.protocol.rounds.terms import GenerationStatus
@@ -135,6 +135,22 @@ def check_in_time(verb: Verb, phase: RunPhase) -> None:
             code="DecisionInVain",
             remedy="Propose what matters after an end: sunset, delist, relist (deposits of users), or successor.",
         )
+
+
+def check_new(run: Run, decision: Decision, description: str) -> int:
+    """The number of a proposal that is to be made.
+
+    Raises RejectedError (GovernorUnexpectedProposalState) where it was made before: the governor takes it once.
+    """
+    number = proposal_id(run.modules.governor, decision, description)
+    if run.chain.ask(run.governor.proposal_snapshot(number)):
+        state = run.chain.ask(run.governor.state(number)).name.lower()
+        raise RejectedError(
+            f"You have proposed this before, in the same words: {proposal_name(number)} is {state}.",
+            code="GovernorUnexpectedProposalState",
+            remedy="Say what is new about it with --why: the same decision for another reason is another proposal.",
+        )
+    return number
 
 
 def check_state(made: ProposalMade, wanted: ProposalState, now: int) -> None:

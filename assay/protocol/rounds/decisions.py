@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final
@@ -13,6 +14,9 @@ from assay.protocol.types import Address, Digest
 
 VOTED: Final = ("against", "for", "abstain")
 """What a vote says, by the number that the governor counts it under."""
+
+MARK: Final = "#proposer=0x"
+"""A description that ends with it and an address is taken from that address alone (OpenZeppelin's Governor)."""
 
 
 class ProposalState(IntEnum):
@@ -96,6 +100,25 @@ def proposal_id(governor: Address, decision: Decision, description: str) -> int:
     return int.from_bytes(keccak(abi.encode(types, [*proposed(governor, decision), digest])), "big")
 
 
+def described(why: str, proposer: Address) -> str:
+    """What a proposal is described with: the reason, and whose it is.
+
+    Attack: whoever sees it in the pool makes it first, and takes it back, so that nobody can ever make it again.
+    """
+    return f"{why}{MARK}{proposer.hex()}"
+
+
+def named_proposer(description: str) -> Address | None:
+    """Who alone may propose with this description; None: anybody."""
+    found = _MARKED.search(description)
+    return None if found is None else Address(bytes.fromhex(found[1]))
+
+
+def reason_of(description: str) -> str:
+    """The reason in a description, for people."""
+    return _MARKED.sub("", description)
+
+
 def proposal_name(number: int) -> str:
     """A proposal's number as people type it."""
     return f"0x{number:064x}"
@@ -112,6 +135,9 @@ def decoded(calldata: bytes) -> Decision:
         number = int.from_bytes(word, "big")
         arguments.append(Address(word[12:]) if kind == "address" else bool(number) if kind == "bool" else number)
     return Decision(verb, tuple(arguments))
+
+
+_MARKED: Final = re.compile(MARK + r"([0-9a-fA-F]{40})\Z")
 
 
 def _hexed(value: int | bool | Address) -> str:

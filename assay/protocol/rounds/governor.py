@@ -13,7 +13,7 @@ from typing import Final
 from assay.protocol.economics.governance_bounds import PROPOSERS, least_vested, rest_of
 from assay.protocol.economics.limits import PPM
 from assay.protocol.errors import refuse
-from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, proposal_id
+from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, named_proposer, proposal_id
 from assay.protocol.rounds.escrow import Escrow, RunPhase
 from assay.protocol.rounds.shares import NOBODY, Shares
 from assay.protocol.run.run_charter import RunCharter
@@ -102,8 +102,11 @@ class Governor:
     # --- votes
 
     def propose(self, who: Address, decision: Decision, description: str, now: int) -> int:
-        """The proposal's id. Raises GovernorInsufficientProposerVotes, TooEarlyToGovern,
+        """The proposal's id. Raises GovernorRestrictedProposer, GovernorInsufficientProposerVotes, TooEarlyToGovern,
         GovernorUnexpectedProposalState."""
+        # Attack: a proposal copied from the pool, made first and taken back.
+        if named_proposer(description) not in (None, who):
+            raise refuse("GovernorRestrictedProposer", proposer=who)
         votes, wanted = self.weight(who, now - 1), -(-self.least_vested // PROPOSERS)
         if votes < wanted:
             raise refuse("GovernorInsufficientProposerVotes", proposer=who, votes=votes, threshold=wanted)

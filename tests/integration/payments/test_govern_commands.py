@@ -213,6 +213,29 @@ def test_a_proposal_is_taken_back_by_who_made_it(governed: PaidRun) -> None:
     assert run.refused(*words(run, 1, "vote", "ffff", "for", "--yes")).code == "ProposalUnknown"
 
 
+def test_a_proposal_that_is_copied_from_the_pool_is_refused_to_whoever_copied_it(governed: PaidRun) -> None:
+    """Attack: make what an owner proposes before it does, and take it back: nobody could make it again."""
+    run = governed
+    for who in OWNERS:
+        run.done(*words(run, who, "delegate"))
+    later(run, DAY + 60)
+    shown_as_mature(run)
+    before = run.chain.rpc("evm_snapshot")
+    sent = run.done(*words(run, 1, "propose", "sunset", "--why", "it is done", "--yes"))["tx"]
+    data = bytes.fromhex(run.chain.rpc("eth_getTransactionByHash", sent)["input"].removeprefix("0x"))
+    run.chain.rpc("evm_revert", before)
+    copied = Call(run.run.modules.governor, data, "RunGovernor.propose", ())
+    with pytest.raises(AssayError) as refused:
+        run.chain.send(run.keys[2], copied)
+    assert refused.value.code == "GovernorRestrictedProposer"
+    run.done(*words(run, 1, "propose", "sunset", "--why", "it is done", "--yes"))
+    # Who signs it is not a part of the reason that people read.
+    assert [p["why"] for p in explored(run)["proposals"]] == ["it is done"]
+    again = run.refused(*words(run, 1, "propose", "sunset", "--why", "it is done", "--yes"))
+    assert (again.code, "pending" in again.message) == ("GovernorUnexpectedProposalState", True)
+    assert again.remedy is not None and "--why" in again.remedy
+
+
 def test_only_the_guardian_pauses(governed: PaidRun) -> None:
     run = governed
     assert run.refused(*words(run, 1, "pause", "--yes")).code == "NotTheGuardian"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from assay.protocol.rounds import ids as ids
-from assay.protocol.rounds.decisions import Decision, ProposalState, Verb
+from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, described
 from assay.protocol.rounds.governor import GRACE
 from assay.protocol.types import Address
 from tests.harness.contracts.harness import Reverted
@@ -182,6 +182,20 @@ def test_a_proposal_is_withdrawn_by_its_proposer_before_the_vote(world: Governed
     assert world.withdraw_proposal(people[0], SUNSET) == ""
     world.tick(TERMS.voting_delay + 1)
     assert world.vote(people[0], world.id_of(SUNSET)) == "GovernorUnexpectedProposalState"
+
+
+def test_a_proposal_that_names_its_proposer_is_made_and_taken_back_by_nobody_else(world: GovernedWorld) -> None:
+    """Attack: whoever sees a proposal in the pool makes it first, and takes it back: it can never be made again."""
+    owner, rival = world.owners()[:2]
+    assert world.propose(rival, SUNSET, "why") == world.withdraw_proposal(rival, SUNSET, "why") == ""
+    assert world.propose(owner, SUNSET, "why") == "GovernorUnexpectedProposalState"
+    for named in (described("why", owner), described("", owner), described("why", owner)[:-40] + owner.hex().upper()):
+        assert world.propose(rival, SUNSET, named) == "GovernorRestrictedProposer"
+    for named in (described("why", owner), described("", owner)):
+        assert world.propose(owner, SUNSET, named) == ""
+    # What only looks like a mark restricts nobody.
+    for free in (described("why", owner) + "\n", described("why", owner)[:-1], "#proposer=0x" + "g" * 40):
+        assert world.propose(rival, SUNSET, free) == ""
 
 
 def test_a_decision_expires_where_nobody_queues_or_executes_it_in_time(world: GovernedWorld) -> None:
