@@ -37,6 +37,7 @@ from assay.protocol.types import Address
 from assay.settings import Settings
 
 if TYPE_CHECKING:
+    from assay.protocol.rounds.escrow import RunPhase
     from assay.sponsor.governing import ProposalMade
     from assay_ledger.contract import Call
     from assay_ledger.rounds.run import Run
@@ -81,9 +82,9 @@ def status(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
         account = address_asked(settings, who)
         document |= {"address": "0x" + account.hex(), "shares": ask(run.shares.balance_of(account))}
         document |= {"votes": ask(run.shares.get_votes(account))}
-    made = list(proposals_of(run))
+    made, phase = list(proposals_of(run)), ask(run.escrow.phase())
     if as_json:
-        print_json(document | {"proposals": [_document(proposal, now) for proposal in made]})
+        print_json(document | {"proposals": [_document(proposal, phase, now) for proposal in made]})
         return
     shown = {name: SHARES.show(value) for name, value in document.items() if name in _SHARES}
     shown["price"] = f"{document['price'] * 100:g} % of the charter's"
@@ -100,7 +101,9 @@ def status(settings: Settings, who: WhoOption = None, as_json: JsonOption = Fals
     ]
     print_table("", ("proposal", "decision", "state", "for", "against", "abstained", "quorum"), rows)
     for proposal in made:
-        text, at = _next(proposal, now)
+        text, at = _next(proposal, phase, now)
+        if text and at is None:
+            typer.echo(f"{_short(proposal.number)}: {text}")
         if at is not None:
             typer.echo(f"{_short(proposal.number)}: in {duration(max(at - now, 0))} (chain time {at}). {text}")
 
@@ -306,12 +309,15 @@ def _governed(settings: Settings) -> Run:
 
 
 def _proposal(settings: Settings, name: str, *, checked: bool = True) -> tuple[Run, ProposalMade]:
-    from assay.sponsor.governing import proposal_named
+    from assay.sponsor.governing import check_in_time, proposal_named
 
     run = _governed(settings)
     if checked:
         check_run_code(run, settings)
-    return run, proposal_named(run, name)
+    made = proposal_named(run, name)
+    if checked:  # whoever proposed it may take it back
+        check_in_time(made.decision.verb, run.chain.ask(run.escrow.phase()))
+    return run, made
 
 
 def _arguments(run: Run, made: ProposalMade) -> Any:
@@ -327,8 +333,8 @@ def _as_batch(run: Run, multisig: str | None, what: str, made: ProposalMade, cal
     return True
 
 
-def _document(made: ProposalMade, now: int) -> dict[str, Any]:
-    text, until = _next(made, now)
+def _document(made: ProposalMade, phase: RunPhase, now: int) -> dict[str, Any]:
+    text, until = _next(made, phase, now)
     return {
         "proposal": proposal_name(made.number),
         "decision": made.decision.words,
@@ -347,10 +353,11 @@ def _document(made: ProposalMade, now: int) -> dict[str, Any]:
     }
 
 
-def _next(made: ProposalMade, now: int) -> tuple[str, int | None]:
-    from assay.sponsor.governing import next_of
+def _next(made: ProposalMade, phase: RunPhase, now: int) -> tuple[str, int | None]:
+    from assay.sponsor.governing import is_in_vain, next_of
 
-    return next_of(made.state, made.number, (made.snapshot, made.deadline, made.eta), now)
+    in_vain = is_in_vain(made.decision.verb, phase)
+    return next_of(made.state, made.number, (made.snapshot, made.deadline, made.eta), now, in_vain=in_vain)
 
 
 def _short(number: int) -> str:

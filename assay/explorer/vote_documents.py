@@ -8,7 +8,7 @@ from assay.explorer.documents import Document, hexed, said, wei
 from assay.explorer.reader import RunReader
 from assay.explorer.votes import NOBODY, ShownProposal, ShownVote
 from assay.protocol.rounds.decisions import VOTED, ProposalState, proposal_name
-from assay.sponsor.governing import next_of
+from assay.sponsor.governing import is_in_vain, next_of
 
 MOST_PROPOSALS: Final = 100
 """Of the document of governance, the newest; the list has all."""
@@ -56,7 +56,9 @@ def proposal_document(reader: RunReader, proposal: ShownProposal) -> Document:
     time, null where it has ended."""
     made, now = proposal.made, reader.state.head.timestamp
     state = reader.votes.state(proposal, now)
-    text, until = next_of(state, proposal.number, (made.snapshot, made.deadline, made.eta), now)
+    in_vain = is_in_vain(made.decision.verb, reader.state.money.phase)
+    times = made.snapshot, made.deadline, made.eta
+    text, until = next_of(state, proposal.number, times, now, in_vain=in_vain)
     against, in_favour, abstained = made.weights
     return {
         "proposal": proposal_name(proposal.number),

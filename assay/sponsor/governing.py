@@ -74,13 +74,17 @@ class ProposalMade:
     """0 until the snapshot is over."""
 
 
-def next_of(state: ProposalState, number: int, times: tuple[int, int, int], now: int) -> tuple[str, int | None]:
+def next_of(
+    state: ProposalState, number: int, times: tuple[int, int, int], now: int, *, in_vain: bool
+) -> tuple[str, int | None]:
     """What can be done about a proposal, and until when in seconds of chain time; nothing of one that has ended.
 
-    times: its snapshot, deadline, and from when it can be carried out (0: it is not queued).
+    times: its snapshot, deadline, and from when it can be carried out (0: it is not queued); in_vain: see `is_in_vain`.
     """
     (snapshot, deadline, eta), name = times, proposal_name(number)[2:14]
     match state:
+        case ProposalState.PENDING | ProposalState.ACTIVE | ProposalState.SUCCEEDED | ProposalState.QUEUED if in_vain:
+            return "Nothing is left to do about it: the run has ended, and no round opens that it could change.", None
         case ProposalState.PENDING:
             return f"Its vote begins then; until then its proposer may `assay govern cancel {name}`.", snapshot
         case ProposalState.ACTIVE:
@@ -124,12 +128,17 @@ def check_admitted(decision: Decision, terms: RunGovernance) -> None:
             )
 
 
+def is_in_vain(verb: Verb, phase: RunPhase) -> bool:
+    """Whether a decision moves nothing any more, since it is about rounds and the run has ended."""
+    return phase.has_ended and verb not in AFTER_THE_END
+
+
 def check_in_time(verb: Verb, phase: RunPhase) -> None:
     """Raises RejectedError (DecisionInVain) for what moves nothing any more in a run that has ended.
 
     The governor takes it all the same: owners would vote for days about rounds that nobody opens.
     """
-    if phase.has_ended and verb not in AFTER_THE_END:
+    if is_in_vain(verb, phase):
         raise RejectedError(
             f"The run is {phase.words}: no round opens any more that it could change.",
             code="DecisionInVain",

@@ -175,6 +175,37 @@ def test_owners_delegate_propose_vote_queue_and_execute(governed: PaidRun) -> No
     assert "of which rounds that open now pay" in page and ">75 %</strong>" in page
 
 
+def test_nobody_votes_on_about_the_rounds_of_a_run_that_has_ended(governed: PaidRun) -> None:
+    """Bad luck: a week of votes and a time lock that were begun before the run ended, and move nothing any more."""
+    run = governed
+    run.done(*words(run, 1, "delegate"))
+    later(run, DAY + 60)
+    shown_as_mature(run)
+    idle = str(run.done(*words(run, 1, "propose", "price", "75", "--yes"))["proposal"])
+    moves = str(run.done(*words(run, 1, "propose", "sunset", "--yes"))["proposal"])
+    later(run, DAY + 60)
+    for name in (idle, moves):
+        run.done(*words(run, 1, "vote", name, "for", "--yes"))
+    sponsor, ends = "0x" + run.run.charter.sponsor.hex(), run.run.escrow.cancel()
+    call = {"from": sponsor, "to": "0x" + ends.to.hex(), "data": "0x" + ends.data.hex(), "gas": hex(500_000)}
+    run.chain.rpc("eth_sendTransaction", call)
+    run.chain.rpc("evm_mine")
+    assert run.chain.ask(run.run.escrow.phase()).has_ended
+    for what, *rest in (
+        *(("vote", "against", "--yes"), ("vote", "against", "--multisig", "0x" + "11" * 20)),
+        *(("queue",), ("execute", "--yes")),
+    ):
+        refused = run.refused(*words(run, 2, what, idle, *rest))
+        assert (refused.code, refused.exit_code) == ("DecisionInVain", ExitCode.REJECTED)
+    later(run, 3 * DAY)
+    of_idle, of_moves = explored(run)["proposals"][::-1]
+    assert of_idle["state"] == of_moves["state"] == "succeeded"
+    assert of_idle["until"] is None and of_idle["next"].startswith("Nothing is left to do about it")
+    assert "`assay govern queue" in of_moves["next"]
+    assert f"{idle[2:14]}: Nothing is left to do about it" in run_status(run)
+    run.done(*words(run, 2, "queue", moves))
+
+
 def test_a_voters_bytes_that_are_no_text_stop_nobody(governed: PaidRun) -> None:
     """Attack: one vote without weight, whose reason is no UTF-8, and nobody can read the run's events any more."""
     run = governed
