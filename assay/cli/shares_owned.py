@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,37 +27,51 @@ def shares_of(run: Run, who: Address) -> dict[str, Any]:
     return {
         "address": to_checksum_address(who),
         "shares": ask(run.shares.balance_of(who)),
-        "pending": ask(run.grants.pending_of(who)),
+        "pending": pending_of(run, who),
         "supply": ask(run.shares.total_supply()),
         "free_stake": ask(run.vault.free(who)),
         "claimable": {"0x" + t.hex(): ask(run.revenue.claimable(t, who)) for t in run.charter.revenue_tokens},
     }
 
 
+def pending_of(run: Run, who: Address) -> Wei:
+    """Shares that are still to vest, in wei: the contract counts among them what a conviction cancelled, until somebody
+    strikes it out."""
+    counted = run.chain.ask(run.grants.pending_of(who))
+    if not counted:
+        return counted
+    return Wei(counted - sum(grant.amount for grant in _open_grants(run, who) if grant.is_cancelled))
+
+
 @dataclass(frozen=True, slots=True)
-class RipeGrant:
-    """Shares whose time has come, in wei, under the name of their grant; cancelled ones are nobody's."""
+class OpenGrant:
+    """Shares that were credited, in wei, under the name of their grant; cancelled ones are nobody's."""
 
     name: Digest
     amount: Wei
+    vests_at: int
     is_cancelled: bool
 
 
-def ripe_grants(run: Run, owner: Address) -> list[RipeGrant]:
+def ripe_grants(run: Run, owner: Address) -> list[OpenGrant]:
     """Grants of an owner whose time has come and that are not released."""
+    now = run.chain.head().timestamp
+    return [grant for grant in _open_grants(run, owner) if grant.vests_at <= now]
+
+
+def _open_grants(run: Run, owner: Address) -> Iterator[OpenGrant]:
+    """Grants of an owner that are not released."""
     from assay_ledger.bindings.grants import Credited
 
-    now, found = run.chain.head().timestamp, []
     for credited in run.chain.events(Credited.search(run.grants.address, owner=owner), run.first_block):
         name = credited.event.id
         grant = run.chain.ask(run.grants.grant_of(name))
-        if not grant.done and grant.vests_at <= now and grant.owner == owner:
+        if not grant.done and grant.owner == owner:
             if grant.tenure:
                 convicted_at = run.chain.ask(run.tenures.tenure_of(grant.tenure)).convicted_at
             else:
                 convicted_at = run.chain.ask(run.tickets.ticket_of(grant.ticket)).convicted_at
-            found.append(RipeGrant(name, Wei(grant.amount), 0 < convicted_at < grant.vests_at))
-    return found
+            yield OpenGrant(name, Wei(grant.amount), grant.vests_at, 0 < convicted_at < grant.vests_at)
 
 
 def check_owned(run: Run) -> None:
@@ -68,5 +83,5 @@ def check_owned(run: Run) -> None:
     if not phase.has_ended or ask(run.shares.total_supply()):
         return
     credited = (found.event for found in run.chain.events(Credited.search(run.grants.address), run.first_block))
-    if not any(ask(run.grants.pending_of(owner)) for owner in sorted({grant.owner for grant in credited})):
+    if not any(pending_of(run, owner) for owner in sorted({grant.owner for grant in credited})):
         raise NobodyOwns(f"The run is {phase.words}, and its model has no owner: what is paid in would stay there.")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from assay.protocol.rounds.escrow import ESCROW_LOCK
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Address, Digest
-from assay_ledger.bindings import escrow, grants, payments, revenue, shares, tickets, vault
+from assay_ledger.bindings import escrow, payments, revenue, shares, tickets, vault
 from assay_ledger.contract import Event
 from assay_ledger.rounds.run import Run
 
@@ -33,7 +33,6 @@ class Account:
     merges: int = 0
     won: int = 0
     lost: int = 0
-    pending: int = 0
     shares: int = 0
     claimed: int = 0
 
@@ -122,10 +121,6 @@ class Money:
                 self.fines[event.ticket] += event.amount
             case payments.WorkPaid() | payments.FindingPaid() | payments.OpeningPaid():
                 self._settled(event)
-            case grants.Credited():
-                self._at(event.owner).pending += event.amount
-            case grants.Vested() | grants.Cancelled():
-                self._at(event.owner).pending -= event.amount
             case shares.Transfer():
                 self._transferred(event)
             case revenue.Deposited() if event.token != self._token:

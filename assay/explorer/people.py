@@ -33,6 +33,7 @@ def actor_document(reader: RunReader, who: Address) -> Document:
         "name": reader.names.get(who),
         "role": " and ".join(roles_of(reader, who)) or "-",
         **figures,
+        "pending": wei(reader.state.money.pending[who]),
         "earned": wei(reader.money.of(who).earned),
         "leaving_after": reader.money.leaving_after.get(who) if reader.money.of(who).leaving else None,
         "withdrawal_address": hexed(reader.money.payee_of(who)),

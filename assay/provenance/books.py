@@ -6,7 +6,7 @@ from collections import Counter
 
 from assay.protocol.rounds.terms import WorkStatus
 from assay.protocol.types import Address, Digest
-from assay_ledger.bindings import grants, payments, shares, tickets
+from assay_ledger.bindings import payments, shares, tickets
 from assay_ledger.bindings.generations import RootBacked, RootOpened
 from assay_ledger.bindings.grouped_generations import NodeOpened
 from assay_ledger.contract import Event, Logged
@@ -35,7 +35,6 @@ class HistoryBooks:
         """By ticket."""
         self.ticket_owners: dict[int, Address] = {}
         self._vested: Counter[Address] = Counter()
-        self._vesting: Counter[Address] = Counter()
 
     def on_event(self, contract: str, found: Logged[Event]) -> None:
         """Books one event. See Listener."""
@@ -51,17 +50,13 @@ class HistoryBooks:
                 self.findings_paid[ticket] += 1
             case tickets.TicketRegistered(ticket=ticket, owner=owner):
                 self.ticket_owners[ticket] = owner
-            case grants.Credited(owner=owner, amount=amount):
-                self._vesting[owner] += amount
-            case grants.Vested(owner=owner, amount=amount) | grants.Cancelled(owner=owner, amount=amount):
-                self._vesting[owner] -= amount
             case shares.Transfer(from_=source, to=target, value=value):
                 self._vested[source] -= value
                 self._vested[target] += value
 
-    def shares(self) -> dict[Address, int]:
+    def shares(self, vesting: Counter[Address]) -> dict[Address, int]:
         """What everybody holds, vested or not; nobody's address and the run's contracts hold nothing."""
-        found = self._vested + self._vesting  # of counters this leaves out what is not positive
+        found = self._vested + vesting  # of counters this leaves out what is not positive
         return {who: held for who, held in found.items() if any(who) and who not in self._modules}
 
 

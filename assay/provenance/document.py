@@ -139,7 +139,7 @@ def _generation(view: RunView, books: HistoryBooks, generation: int) -> dict[str
 
 def _contributors(view: RunView, books: HistoryBooks) -> list[dict[str, Any]]:
     """Who trained, audited or holds shares: who holds most first."""
-    held, tenures = books.shares(), view.books.tenures
+    held, tenures = books.shares(view.state.money.pending), view.books.tenures
     trained, paid, found = Counter[Address](), Counter[Address](), Counter[Address]()
     for work in view.state.works.values():
         trained[tenures.existing(work.tenure).holder] += 1

@@ -152,9 +152,10 @@ def _earned(view: RunView, money: OwnMoney) -> Document:
     """What was paid, what may still be, and what the model's shares bring."""
     figures = money.figures
     vesting = [record for record in view.state.money.vesting.values() if record.owner == view.me]
-    paid = ("pay", "wages", "merges", "won", "lost", "shares", "pending", "claimed")
+    paid = ("pay", "wages", "merges", "won", "lost", "shares", "claimed")
     return {
         **{name: wei(getattr(figures, name)) for name in paid},
+        "pending": wei(view.state.money.pending[view.me]),
         "vesting": [
             {"amount": wei(record.amount), "ends_at": record.vests_at}
             for record in sorted(vesting, key=lambda record: record.vests_at)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from assay.protocol.rounds.escrow import Reserve, RunPhase
 from assay.protocol.rounds.ids import generation_of
 from assay.protocol.types import Address, Digest, Round, Wei
-from assay_ledger.bindings import bounties, escrow, grants, payments
+from assay_ledger.bindings import bounties, escrow, grants, payments, tenures, tickets
 from assay_ledger.contract import Event
 
 
@@ -26,6 +26,10 @@ class PotRecord:
     closed: bool = False
 
 
+Earner = tuple[int, int]
+"""The tenure, or the ticket, by whose work or finding shares are earned; the other is 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class GrantRecord:
     """Shares credited that vest at a chain time, in seconds."""
@@ -33,6 +37,7 @@ class GrantRecord:
     owner: Address
     amount: Wei
     vests_at: int
+    earner: Earner = (0, 0)
 
 
 @dataclass(slots=True)
@@ -59,8 +64,15 @@ class MoneyRecords:
     """Accusations that entered a pot."""
     parts_taken: set[Digest] = field(default_factory=set)
     vesting: dict[Digest, GrantRecord] = field(default_factory=dict)
+    """Shares that will be somebody's. What a conviction cancelled is gone from here with it, though the contract counts
+    it as pending until somebody strikes it out."""
+    pending: Counter[Address] = field(default_factory=Counter)
+    """The sum of these, in wei of shares, by owner."""
     earned: Counter[Address] = field(default_factory=Counter)
     """Wei of bounties' parts, by who got them."""
+    convicted: set[Earner] = field(default_factory=set)
+    _paid: Earner = (0, 0)
+    """Whom the newest payment was for: shares are credited right after it."""
 
     @property
     def reserved_total(self) -> int:
@@ -97,18 +109,25 @@ class MoneyRecords:
                 self.reserves.pop(event.round, None)
                 self.freed_at = now
             case payments.WorkPaid():
+                self._paid = event.tenure, 0
                 self.work_settled[event.round] += 1
                 self._pay(event.round, event.pay)
             case payments.FindingPaid():
+                self._paid = 0, event.ticket
                 self.findings_paid.add(event.attestation)
                 self._pay(round_of(event.attestation), event.pay, is_wage=True)
             case payments.OpeningPaid():
                 self.openings_paid.add((event.node, event.party))
                 self._pay(Round(generation_of(event.node) - 1), event.pay)
-            case grants.Credited():
-                self.vesting[event.id] = GrantRecord(event.owner, event.amount, event.vests_at)
+            case grants.Credited() if self._paid not in self.convicted:
+                self.vesting[event.id] = GrantRecord(event.owner, event.amount, event.vests_at, self._paid)
+                self.pending[event.owner] += event.amount
             case grants.Vested() | grants.Cancelled():
-                self.vesting.pop(event.id, None)
+                self._ended(event.id)
+            case tenures.TenureEnded(convicted=True):
+                self._convict((event.tenure, 0), now)
+            case tickets.TicketConvictedNow():
+                self._convict((0, event.ticket), now)
             case bounties.PotFilled():
                 self.pots[event.lock_id] = PotRecord(now, event.amount)
             case bounties.Entered():
@@ -118,6 +137,16 @@ class MoneyRecords:
             case bounties.PartPaid():
                 self.parts_taken.add(event.accusation)
                 self.earned[event.to] += event.amount
+
+    def _convict(self, earner: Earner, now: int) -> None:
+        """Takes what has not vested (`_isCancelled` in Grants.sol), and what is credited from now on."""
+        self.convicted.add(earner)
+        for name in [name for name, grant in self.vesting.items() if grant.earner == earner and grant.vests_at > now]:
+            self._ended(name)
+
+    def _ended(self, grant: Digest) -> None:
+        if (ended := self.vesting.pop(grant, None)) is not None:
+            self.pending[ended.owner] -= ended.amount
 
     def _pay(self, round_: Round, amount: int, *, is_wage: bool = False) -> None:
         if round_ in self.reserves:
