@@ -49,11 +49,19 @@ class FolderWatched(ConfigError):
 
 @contextmanager
 def held_folder(folder: Path) -> Iterator[None]:
-    """In this block nobody else keeps notices in a folder that is there. Raises FolderWatched.
+    """In this block nobody else keeps notices in a folder that is there. Raises FolderWatched, and ConfigError
+    (DataDirUnreadable) where this account may not look into it: what waits there would never be sent.
 
     The folder itself is held: a disk that takes nothing keeps no watch from its start, nor does one without locks.
     """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be read ({error.strerror}): notices that wait there could not be sent.",
+            code="DataDirUnreadable",
+            remedy="Let this account read and write the folder, or name another one (--data-dir).",
+        ) from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

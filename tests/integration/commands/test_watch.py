@@ -283,6 +283,23 @@ def test_two_watches_of_one_folder_do_not_post_each_others_notices(
         pass
 
 
+def test_a_folder_that_cannot_be_read_is_an_error_with_a_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bad luck: a folder that another account made, and the watch ended in a traceback."""
+    opened = os.open
+
+    def refuse(path: object, *flags: int, **more: int) -> int:
+        if path == tmp_path:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, *flags, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("assay.watchdog.webhooks.os.open", refuse)
+    with pytest.raises(ConfigError, match="cannot be read") as refused, held_folder(tmp_path):
+        pass
+    assert refused.value.code == "DataDirUnreadable" and "--data-dir" in refused.value.remedy
+
+
 def test_files_that_are_no_notices_are_neither_posted_nor_removed(tmp_path: Path) -> None:
     """Attack on oneself: the folder named for notices holds keys."""
     taking = TakingHook(refuses=0)
