@@ -43,10 +43,12 @@ def make_relay(answers: PaidAnswers, seconds: float, *, hosts: Iterable[str] = (
         watch = asyncio.create_task(_note_leaving(request, has_left))
         try:
             if asked.stream:
-                return _PaidEvents(await run_in_threadpool(answers.ask, asked, has_left.is_set))
+                return _PaidEvents(await run_in_threadpool(_begun, answers, asked, has_left))
             return JSONResponse(await run_in_threadpool(lambda: _whole(answers.ask(asked, has_left.is_set), has_left)))
         finally:
             watch.cancel()
+            # Bad luck: the request's time is over while its thread waits. Nobody hears of what it would pay for.
+            has_left.set()
 
     async def models() -> dict[str, Any]:
         """The gateway's list."""
@@ -74,6 +76,14 @@ class _PaidEvents(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._events.close()
+
+
+def _begun(answers: PaidAnswers, asked: CompletionAsked, has_left: threading.Event) -> Generator[dict[str, Any]]:
+    """An answer's events; none are to come once nobody waits for them."""
+    events = answers.ask(asked, has_left.is_set)
+    if has_left.is_set():
+        events.close()
+    return events
 
 
 async def _note_leaving(request: Request, has_left: threading.Event) -> None:
