@@ -59,6 +59,7 @@ from assay_verifier.ticket_keeping import (
     ShowSecret,
     TicketPlan,
     TopUpTicket,
+    needs_stake,
     secret_of,
     secrets_owed,
     ticket_actions,
@@ -142,8 +143,7 @@ class ReplayingAgent(Agent):
             self.calls, self._called_at = own_calls(self.records, held, self.chains), at
         if view.state.money.is_stopped:
             self.calls = ()
-        lacks = sum(not h.until for h in held) < self.tickets_wanted
-        if not self._is_leaving(view) and (lacks or any(h.missing for h in held)):
+        if needs_stake(held, self.tickets_wanted, self.records, is_leaving=self._is_leaving(view)):
             self._free = self.chain.ask(self.target.vault.free(self.me))
 
     def candidates(self, view: RunView) -> Iterator[Choice]:

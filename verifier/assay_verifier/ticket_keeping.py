@@ -155,6 +155,13 @@ def ticket_actions(
     yield from (ReclaimTicket(held.id) for held in tickets if _is_reclaimable(held, records))
 
 
+def needs_stake(tickets: Sequence[HeldTicket], wanted: int, records: TicketRecords, *, is_leaving: bool) -> bool:
+    """Whether what `ticket_actions` does depends on the owner's free stake: a ticket lacks some, or is to come."""
+    if is_leaving:
+        return any(held.missing and _is_called_in_vain(held, records) for held in tickets)
+    return sum(not held.until for held in tickets) < wanted or any(held.missing for held in tickets)
+
+
 def _is_called_in_vain(held: HeldTicket, records: TicketRecords) -> bool:
     """Whether a ticket may still be called and its stake is too short for any answer: each call would be fined.
 

@@ -23,6 +23,7 @@ from assay_verifier.ticket_keeping import (
     TicketPlan,
     TopUpTicket,
     chain_at,
+    needs_stake,
     owed_calls,
     secret_of,
     ticket_actions,
@@ -236,6 +237,12 @@ def test_who_leaves_fills_a_stake_up_only_while_calls_would_be_fined_otherwise()
     ):
         done = ticket_actions(replace(plan, free=free), [seen], kept.chains, kept, 0)
         assert [action for action in done if isinstance(action, TopUpTicket | RetireTicket)] == wanted
+        # Bad luck: its actor did not ask what is free, and was fined at each call until its ticket was retired.
+        assert needs_stake([seen], 1, kept, is_leaving=True) or top_up not in wanted
+    assert not needs_stake([replace(short, can_answer=True)], 1, kept, is_leaving=True)
+    assert needs_stake([replace(short, can_answer=True)], 1, kept, is_leaving=False)
+    whole = replace(short, missing=0)
+    assert [needs_stake([whole], k, kept, is_leaving=False) for k in (1, 2)] == [False, True]
 
 
 def test_a_secret_beyond_what_one_call_walks_is_shown_in_two() -> None:
