@@ -15,6 +15,7 @@ from assay.training.long_runs import LongRun
 from assay.training.long_trace import LongTrace
 from assay_ledger.agents.game_actions import Play
 from assay_ledger.agents.handlers import Handlers
+from assay_ledger.agents.keeper import backs_a_root
 from assay_ledger.agents.money_keeper import has_unpaid_openings
 from assay_ledger.agents.node_merges import NodeMerges, seal_salt
 from assay_ledger.agents.round_actions import Choice
@@ -92,7 +93,7 @@ class Solver(Worker):
         over = view.is_over or view.state.money.is_ended
         if self.leaving or (over and self.deadline is None):
             is_out = all(t.released or t.convicted_at for _, t in mine) and not view.open_games()
-            return is_out and not has_unpaid_openings(view)
+            return is_out and not (has_unpaid_openings(view) or backs_a_root(view))
         return False
 
     def handlers(self) -> Handlers[RunView]:

@@ -249,6 +249,12 @@ def release_at(view: RunView, tenure: Tenure) -> int:
     return view.now
 
 
+def backs_a_root(view: RunView) -> bool:
+    """Whether this actor put its stake behind a root, and it is there."""
+    openings, mine = view.books.generations.openings, (r for r in view.state.unclosed.values() if r.backer == view.me)
+    return any(not openings[record.node, record.party].fallen for record in mine)
+
+
 def costs_no_fee(view: RunView, tenure: Tenure) -> bool:
     """Whether a seat can be given up without its fee: this round's commitment is made, or the tenure has not begun.
 

@@ -29,6 +29,7 @@ from assay_ledger.agents.heartbeat import Activity, HeartbeatWriter
 from assay_ledger.chain.client import address_of
 from assay_ledger.rounds.money_records import GrantRecord
 from assay_ledger.store.blobs import BlobStore, open_store
+from assay_solver.agent import Solver
 from assay_verifier.agent import ReplayingAgent
 from tests.harness.clocks import MovedClock
 
@@ -175,6 +176,27 @@ def test_an_auditor_of_a_run_that_is_over_leaves_while_its_shares_vest(
     monkeypatch.setattr("assay_verifier.agent.is_owed", lambda _: is_owed)
     auditor.deadline = None
     assert ReplayingAgent.is_finished(auditor, view) == (is_left and not is_owed)
+
+
+@pytest.mark.parametrize("fallen", [False, True])
+def test_a_solver_that_leaves_waits_for_the_root_that_it_backed(fallen: bool) -> None:
+    """Bad luck: a root's window outlasts the seat; it said that nothing is left, and S was locked."""
+    me, other = Address(b"\x08" * 20), Address(b"\x09" * 20)
+    roots = {(2, who): SimpleNamespace(node=2, party=who, backer=who) for who in (me, other)}
+    openings = {name: SimpleNamespace(fallen=fallen and name[1] == me) for name in roots}
+    money = SimpleNamespace(is_ended=False, phase=RunPhase.FUNDING)
+    view: Any = SimpleNamespace(
+        me=me,
+        state=SimpleNamespace(money=money, unclosed=roots),
+        books=SimpleNamespace(generations=SimpleNamespace(openings=openings)),
+        is_over=False,
+        tenures_of=lambda _: [(1, SimpleNamespace(released=True, convicted_at=0))],
+        open_games=list,
+    )
+    solver: Any = SimpleNamespace(leaving=True, me=me, deadline=None)
+    assert Solver.is_finished(solver, view) is fallen
+    del roots[2, me]
+    assert Solver.is_finished(solver, view)
 
 
 def test_who_is_stopped_is_told_of_shares_that_vest_and_stake_that_leaves(
