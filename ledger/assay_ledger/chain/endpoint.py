@@ -75,6 +75,8 @@ class Endpoint:
     failures: int = 0
     rests_until: float = float("-inf")
     why: str = ""
+    is_told: bool = False
+    """Whether it was said that it does not serve, and not yet that it serves again."""
     is_dropped: bool = False
     is_aside: bool = False
     """Whether its searches were found not whole, and not found whole since."""

@@ -201,8 +201,11 @@ class EndpointPool(BaseProvider):
                 endpoint.why = without_keys(reason(error), endpoint.url)
             if self._current is endpoint:
                 self._current = None
+            # Bad luck: all nodes are away over a night, each is asked anew every second, and nothing else is read.
+            is_said = is_behind or endpoint.is_told
+            endpoint.is_told = endpoint.is_told or not is_behind
             _LOG.log(
-                logging.DEBUG if is_behind else logging.WARNING,
+                logging.DEBUG if is_said else logging.WARNING,
                 "the node at %s does not serve (%s): it is left out for %.0f s",
                 *(endpoint.place, endpoint.why, seconds),
             )
@@ -240,7 +243,9 @@ class EndpointPool(BaseProvider):
                 self._probe(endpoint)
                 self._current = endpoint
                 self.turn += 1
-                _LOG.info("the node at %s is asked", endpoint.place)
+                level, again = (logging.WARNING, " again") if endpoint.is_told else (logging.INFO, "")
+                _LOG.log(level, "the node at %s is asked%s", endpoint.place, again)
+                endpoint.is_told = False
             if self._clock() - self._compared_at >= COMPARED_S:
                 self._compare()
             if self._current is not endpoint:

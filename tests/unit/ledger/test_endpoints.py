@@ -144,6 +144,27 @@ def test_a_node_that_fails_rests_twice_as_long_each_time_and_comes_back(nodes: N
     assert nodes.counts() == [1, 0, 0]
 
 
+def test_a_node_that_is_away_is_said_once_and_once_when_it_is_asked_again(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Bad luck: while all are away each is asked at each look, and each was said to be left out every time."""
+    pool = nodes.pool()
+    with caplog.at_level(logging.WARNING, "assay.rpc"):
+        head_of(pool)
+        for provider in nodes.providers:
+            provider.turn(Reply(b"", 503))
+        for _ in range(5):
+            nodes.now += 1.0
+            with pytest.raises(FAILED):
+                head_of(pool)
+        nodes.providers[0].turn()
+        nodes.now += 2 * REST_MOST_S
+        head_of(pool)
+    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [sum(text.startswith(f"the node at {url} does not serve") for text in said) for url in nodes.urls] == [1] * 3
+    assert said[3:] == [f"the node at {nodes.urls[0]} is asked again"]
+
+
 @pytest.mark.parametrize("form", ["%d", "%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT"], ids=RETRY_FORMS)
 def test_a_node_that_asks_for_time_is_left_alone_so_long(nodes: Nodes, form: str) -> None:
     until = (datetime.now(UTC) + timedelta(seconds=100)).strftime(form)
