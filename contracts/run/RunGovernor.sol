@@ -253,6 +253,8 @@ contract RunGovernor is IGovernance, GovernorCountingSimple, GovernorVotes {
         bytes[] memory calldatas,
         bytes32 descriptionHash
     ) internal override {
+        // `execute` takes coins to send them on, and no decision sends any: nobody could take them out again.
+        if (msg.value != 0) revert GovernorDisabledDeposit();
         uint256 eta = proposalEta(proposalId);
         // Attack: a decision carried out in front of those who leave because of it.
         if (block.timestamp < eta) revert TimelockRuns(block.timestamp, eta);

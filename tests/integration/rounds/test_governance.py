@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from assay.protocol.digests import keccak
 from assay.protocol.rounds import ids as ids
-from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, described
+from assay.protocol.rounds.decisions import Decision, ProposalState, Verb, described, proposed
 from assay.protocol.rounds.governor import GRACE
 from assay.protocol.types import Address
 from tests.harness.contracts.harness import Reverted
@@ -215,6 +216,23 @@ def test_a_decision_expires_where_nobody_queues_or_executes_it_in_time(world: Go
     world.at(world.governor.proposals[world.id_of(PAUSE, "queued")].eta + GRACE + 1)
     assert world.execute(PAUSE, "queued") == "GovernorUnexpectedProposalState"
     assert world.governor.state(world.id_of(PAUSE, "queued"), world.now) is ProposalState.EXPIRED
+
+
+def test_coins_sent_along_with_a_decision_are_refused(world: GovernedWorld) -> None:
+    """OpenZeppelin takes them for what a decision sends on, and none here sends any: nobody could take them out."""
+    people = world.owners()
+    assert world.propose(people[0], PAUSE) == ""
+    world.tick(TERMS.voting_delay + 1)
+    for who in people:
+        assert world.vote(who, world.id_of(PAUSE)) == ""
+    world.tick(TERMS.voting_period)
+    assert world.queue(PAUSE) == ""
+    world.tick(TERMS.timelock)
+    targets, values, calls = proposed(world.governor.place, PAUSE)
+    governor, arguments = world.chain.contracts["RunGovernor"], ([text(t) for t in targets], values, calls, keccak(b""))
+    with pytest.raises(Reverted, match="GovernorDisabledDeposit"):
+        governor.call("execute", *arguments, caller=text(people[0]), value=1)
+    assert world.execute(PAUSE) == ""
 
 
 def test_votes_against_defeat_and_abstentions_only_fill_the_quorum(world: GovernedWorld) -> None:
