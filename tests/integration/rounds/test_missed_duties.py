@@ -220,6 +220,23 @@ def test_who_does_not_open_is_fined_and_shows_the_secret_by_the_next_opening(sta
     stage.compare()
 
 
+def test_who_does_not_open_is_fined_for_the_call_and_for_all_that_it_drew() -> None:
+    """Also beyond c: who answered fewer than c had room for each of them (DU-6)."""
+    stage = DutyStage()
+    stage.crew()
+    round_ = begin(stage, range(6))
+    duties = stage.drawn(1, work_duties(round_, range(6)))
+    assert len(duties) == 6 > stage.duties.terms.capacity == 4
+    answer_all(stage, round_, but=(1,), seats=range(6))
+    begin(stage, range(0))
+    for ticket in CREW:
+        stage.open(ticket, [])
+    stage.close()
+    assert stage.absent(1, 0) == FINE + FINE * 4 // 2
+    assert [stage.miss(1, 0, duty, via=1) for duty in duties] == [FINE] * 6
+    stage.compare()
+
+
 def test_a_secret_is_shown_late_without_a_call(stage: DutyStage) -> None:
     (duty,) = work_duties(1, range(1))
     secret = stage.secret(1)
