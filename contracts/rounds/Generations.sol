@@ -26,7 +26,8 @@ contract Generations is GenerationMoves, ISeatPositions {
 
     /// @inheritdoc ISeatPositions
     function seal(uint64 round, uint32 seat, bytes32 seal_) external {
-        _say(round, seat, seal_);
+        // Attack: a seal of zero, which leaves no mark: its seat spoke for all, and nobody else's seal was taken any more.
+        _say(round, seat, seal_ == 0 ? ABSTAINED : seal_);
         emit RootSealed(round + 1, seat, seal_);
     }
 

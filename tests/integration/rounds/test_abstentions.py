@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from assay.protocol.digests import ZERO
 from assay.protocol.types import Round
 from tests.harness.rounds.world import RoundWorld
 
@@ -63,3 +64,29 @@ def test_a_majority_is_of_all_positions_whoever_cannot_compute(world: RoundWorld
     w.at(w.model.commitments.merge_until(Round(0)) + 1)
     assert w.restart() == ""
     assert w.model.commitments.rounds[1].parent == 0
+
+
+def test_a_seal_of_zero_speaks_once_and_ends_no_sealing(world: RoundWorld) -> None:
+    """Attack: one seat that seals zero eight times has spoken for all, so that nobody else's seal is taken any more:
+    no root has a majority, in no round, and once the run has stood still for long enough its work is void."""
+    w = world
+    people = w.begin()
+    w.commit_all(people)
+    w.hold_all(people)
+    w.tick(1)
+    liar, seat = people[7], w.seat(people[7])
+    said = [
+        w.do(
+            lambda: w.model.generations.seal(liar, Round(0), seat, ZERO, w.now),
+            "Generations", "seal", 0, seat, ZERO, who=liar,
+        )
+        for _ in people
+    ]  # fmt: skip
+    assert said == ["", *["AlreadySealed"] * 7]
+    w.tick(1)
+    for who in people[:7]:
+        assert w.seal(who, "root") == ""
+    w.tick(w.model.commitments.terms.grace + 1)
+    for who in people[:5]:
+        assert w.open(who, "root", Round(0)) == ""
+    assert w.round == 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from assay.protocol.digests import ZERO
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DutyKind, DutyResult
-from assay.protocol.rounds.ticket_types import TicketId
+from assay.protocol.rounds.ticket_types import TicketId, next_link
 from tests.harness.contracts.harness import Reverted
 from tests.harness.rounds.duties import CREW, TERMS, TICKETS, DutyStage, missed, work_duties
 from tests.harness.rounds.duty_scenes import FINE, SEATS, answer_all, begin, crewed_stage
@@ -295,4 +296,23 @@ def test_what_was_not_opened_is_drawn_again_by_its_share(stage: DutyStage) -> No
         duties = stage.drawn(ticket, work_duties(1, SEATS, DutyKind.WORK_AGAIN))
         stage.open(ticket, [stage.result(ticket, d) for d in duties])
     assert drawn
+    stage.compare()
+
+
+def test_a_secret_of_zero_shows_what_was_missed_like_any_other() -> None:
+    """Attack: a chain that ends in zero. Drawn on a lie with that secret, a ticket sells its silence for nothing: no miss
+    of that call could be shown, fined or drawn again."""
+    stage = DutyStage()
+    stage.register(0, [next_link(ZERO), ZERO])
+    for who in range(1, 4):
+        stage.register(who)
+    stage.pass_time(stage.tickets.terms.seasoning)
+    round_ = begin(stage)
+    (duty, *_) = stage.drawn(1, work_duties(round_, SEATS))
+    stage.open(1, [])
+    answer_all(stage, round_, but=(1,))
+    begin(stage, range(0))
+    assert stage.miss(1, 0, duty) == FINE
+    again = missed(duty, 0, 1)
+    assert any(stage.drawn(ticket, [again]) for ticket in CREW[1:])
     stage.compare()
