@@ -152,5 +152,6 @@ def _tensors(path: Path, names: Mapping[str, Any]) -> tuple[Tensor, ...]:
     try:
         with safe_open(path, framework="pt") as file:
             return tuple(file.get_tensor(name) for name in names)
-    except (SafetensorError, OSError) as error:
-        raise damaged(path, f"it holds no tensors {', '.join(names)} ({type(error).__name__})") from None
+    except (SafetensorError, OSError, UnicodeEncodeError) as error:
+        # Half of a surrogate pair, which JSON can name, is no part of a name.
+        raise damaged(path, f"it holds no tensors {', '.join(map(ascii, names))} ({type(error).__name__})") from None

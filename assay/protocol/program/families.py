@@ -27,11 +27,15 @@ from assay.protocol.program.nodes import (
     Sum,
 )
 from assay.protocol.program.program import Program
-from assay.protocol.trees.tensors import TensorSpec, tensor_root
-from assay.protocol.types import DType
+from assay.protocol.trees import merkle
+from assay.protocol.trees.tensors import TensorSpec, leaf_digests
+from assay.protocol.types import Digest, DType
 
 MAX_SUM_BITS = 62
 SUM_PRECISION = 31
+
+_PIECE = 1 << 16
+"""Bytes that are looked at in one go."""
 
 
 class Rule(StrEnum):
@@ -56,12 +60,46 @@ Violations = Iterator[tuple[Rule, str, str]]
 """Rules broken: kind, number, reason."""
 
 
-def family_violations(program: Program, node: Node) -> Violations:
+class Constants:
+    """The bytes of a program's constants, each hashed and looked through once, however many nodes name them.
+
+    Attack: a megabyte that a million nodes name, so that whoever checks the program hashes a terabyte.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._data = program.consts
+        self._trees: dict[Digest, Digest] = {}
+        self._canonical: dict[Digest, bool] = {}
+
+    def violations(self, node: Const) -> Violations:
+        """The bytes travel with the program, have the root, and are canonical."""
+        data = self._data.get(node.root)
+        if data is None:
+            yield Rule.CONST, "WF-24", "its bytes are missing"
+        elif len(data) != node.spec.nbytes or node.spec.digest(self._tree(node.root, data)) != node.root:
+            yield Rule.CONST, "WF-24", "its bytes have another root"
+        elif not self._is_canonical(node, data):
+            yield Rule.CONST, "WF-25", "it holds a NaN with a payload or a bool other than 0 and 1"
+
+    def _tree(self, root: Digest, data: bytes) -> Digest:
+        if root not in self._trees:
+            # Leaves have no type: those of the bytes are those of every tensor that has them.
+            self._trees[root] = merkle.root(leaf_digests(TensorSpec(DType.U8, (len(data),)), data))
+        return self._trees[root]
+
+    def _is_canonical(self, node: Const, data: bytes) -> bool:
+        """Of bytes that have the root, which names the type too."""
+        if node.root not in self._canonical:
+            self._canonical[node.root] = is_canonical(node.spec.dtype, data)
+        return self._canonical[node.root]
+
+
+def family_violations(program: Program, node: Node, constants: Constants) -> Violations:
     """Element types, shapes and sizes of one family."""
     dtype = node.spec.dtype
     match node:
         case Const():
-            yield from _const(program, node)
+            yield from constants.violations(node)
         case Map():
             yield from _map(program, node)
         case RowExp():
@@ -142,27 +180,22 @@ def _result_type(code: bytes, operands: tuple[DType, ...]) -> DType:
     return ScalarProgram.decode(code, operands).result_type
 
 
-def _const(program: Program, node: Const) -> Violations:
-    """The bytes travel with the program, have the root, and are canonical."""
-    data = program.consts.get(node.root)
-    if data is None:
-        yield Rule.CONST, "WF-24", "its bytes are missing"
-    elif len(data) != node.spec.nbytes or tensor_root(node.spec, data) != node.root:
-        yield Rule.CONST, "WF-24", "its bytes have another root"
-    elif not is_canonical(node.spec.dtype, data):
-        yield Rule.CONST, "WF-25", "it holds a NaN with a payload or a bool other than 0 and 1"
-
-
 def is_canonical(dtype: DType, data: bytes) -> bool:
     """Whether these elements are what a store may write."""
     match dtype:
         case DType.F32:
-            patterns = struct.unpack(f"<{len(data) // 4}I", data)
-            return all(w == f32.NAN for w in patterns if w & 0x7FFFFFFF > f32.INF)
+            # In pieces: as numbers of Python the largest constant takes ten times its bytes.
+            pieces = (data[at : at + _PIECE] for at in range(0, len(data), _PIECE))
+            return all(map(_is_canonical_f32, pieces))
         case DType.BOOL:
             return not data.strip(b"\x00\x01")
         case _:
             return True
+
+
+def _is_canonical_f32(data: bytes) -> bool:
+    patterns = struct.unpack(f"<{len(data) // 4}I", data)
+    return all(w == f32.NAN for w in patterns if w & 0x7FFFFFFF > f32.INF)
 
 
 def _random(program: Program, node: Random) -> Violations:

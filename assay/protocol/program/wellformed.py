@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.protocol.program.encoding import MalformedError, decode_node, encode_node
+from assay.protocol.program.families import Constants, Violations, family_violations
 from assay.protocol.program.families import Rule as Rule
-from assay.protocol.program.families import Violations, family_violations
 from assay.protocol.program.families import is_canonical as is_canonical
 from assay.protocol.program.nodes import Family, Input, Node, Operand, Output, operands, reads
 from assay.protocol.program.program import MAX_NODES, Program
@@ -50,9 +50,10 @@ def _violations(program: Program) -> tuple[Violation, ...]:
     whole = tuple(Violation(rule, None, reason, number) for rule, number, reason in _program(program))
     if whole:
         return whole
-    found: list[Violation] = []
+    found, constants = list[Violation](), Constants(program)
     for k, node in enumerate(program.nodes):
-        found.extend(Violation(rule, k, reason, number) for rule, number, reason in _node(program, k, node))
+        broken = _node(program, k, node, constants)
+        found.extend(Violation(rule, k, reason, number) for rule, number, reason in broken)
     return tuple(found)
 
 
@@ -68,7 +69,7 @@ def _program(program: Program) -> Violations:
         yield Rule.LISTS, "WF-1", "there are more slots than nodes"
 
 
-def _node(program: Program, k: int, node: Node) -> Violations:
+def _node(program: Program, k: int, node: Node, constants: Constants) -> Violations:
     """One node; later checks assume the earlier ones."""
     try:
         if decode_node(encode_node(node)) != node:
@@ -84,7 +85,7 @@ def _node(program: Program, k: int, node: Node) -> Violations:
     for number, (operand, dims) in enumerate(operands(node)):
         for kind, rule, reason in _view(program, operand, dims):
             yield kind, rule, f"operand {number}: {reason}"
-    yield from family_violations(program, node)
+    yield from family_violations(program, node, constants)
 
 
 def _layout(program: Program, k: int, node: Node) -> Violations:

@@ -346,6 +346,16 @@ def test_what_says_less_than_a_card_is_none(converted: Path, said: dict[str, obj
     assert found.value.code == "NoDataFolder"
 
 
+@pytest.mark.parametrize("name", ["", "\ud800", "\0"], ids=ascii)
+def test_a_card_whose_tensors_no_file_holds_is_refused(converted: Path, name: str) -> None:
+    card = json.loads((converted / CARD).read_text())
+    card["tensors"]["train"] = dict.fromkeys([name], *card["tensors"]["train"].values())
+    (converted / CARD).write_text(json.dumps(card))
+    with pytest.raises(UserError) as found:
+        open_data(converted)
+    assert found.value.code == "DataDamaged"
+
+
 def test_the_roots_of_other_data_are_none_of_a_folders(converted: Path) -> None:
     """Attack: a stranger's card that names its own files, and the roots of data that everybody knows."""
     check_roots(open_data(converted))
@@ -377,8 +387,13 @@ def test_a_character_that_the_tokenizer_lacks_is_named_with_its_place(tmp_path: 
     refused("UnknownCharacter", "a.txt, from line 1: The character 'd'", [tmp_path / "a.txt"], terms, tmp_path / "out")
 
 
+LISTED = Characters("ab").file
+HALF = LISTED.replace(b"ab", b"a\\ud800")
+
+
 @pytest.mark.parametrize(
-    "file", [b"", b"{", b"[" * 1_000_000, Characters("ab").file + b" ", Characters("ba").file, Characters("aa").file]
+    "file",
+    [b"", b"{", b"[" * 1_000_000, LISTED + b" ", Characters("ba").file, Characters("aa").file, HALF],
 )
 def test_bytes_that_are_no_list_of_characters_are_refused(file: bytes) -> None:
     with pytest.raises(UserError) as found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.protocol.errors import InvariantError
+from assay.protocol.program import families
 from assay.protocol.program.builder import ProgramBuilder
 from assay.protocol.program.nodes import (
     Const,
@@ -35,7 +37,7 @@ from assay.protocol.program.program import Program
 from assay.protocol.program.reference import ReferenceExecutor
 from assay.protocol.program.views import View
 from assay.protocol.program.wellformed import Rule, is_canonical, is_well_formed, violations
-from assay.protocol.trees.tensors import TensorSpec
+from assay.protocol.trees.tensors import TensorSpec, leaf_digests, tensor_root
 from assay.protocol.types import Digest, DType
 from tests.harness.programs import all_examples, every_family, f32_bytes, unary
 
@@ -192,6 +194,34 @@ def test_constants_are_there_and_canonical() -> None:
     assert not is_canonical(DType.F32, b"\0\0\xc0\xff")
     assert is_canonical(DType.BOOL, b"\0\1")
     assert not is_canonical(DType.BOOL, b"\0\2\1")
+
+
+def test_a_constant_is_hashed_once_however_many_nodes_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[int] = []
+
+    def counted(spec: TensorSpec, data: bytes) -> list[Digest]:
+        hashed.append(len(data))
+        return leaf_digests(spec, data)
+
+    monkeypatch.setattr(families, "leaf_digests", counted)
+    data = f32_bytes(*range(512))
+    flat, square = TensorSpec(DType.F32, (512,)), TensorSpec(DType.F32, (2, 256))
+    root = tensor_root(flat, data)
+    nodes = (*[Const(flat, root)] * 20, *[Const(square, root)] * 20, Const(TensorSpec(DType.I32, (512,)), root))
+    found = violations(Program(nodes, (), (), {root: data}))
+    assert [(v.node, v.number) for v in found] == [(k, "WF-24") for k in range(20, 41)]
+    assert hashed == [2048]
+
+
+def test_a_large_constant_is_looked_through_in_little_memory() -> None:
+    data = f32_bytes(1.0) * (1 << 18)
+    tracemalloc.start()
+    try:
+        assert is_canonical(DType.F32, data)
+        assert not is_canonical(DType.F32, data + b"\1\0\xc0\x7f")
+        assert tracemalloc.get_traced_memory()[1] < 4 * len(data)
+    finally:
+        tracemalloc.stop()
 
 
 def test_bounds_of_exact_sums_are_sharp() -> None:

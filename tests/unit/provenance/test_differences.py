@@ -68,6 +68,13 @@ def test_tensors_of_any_type_and_no_dimension_are_compared(tmp_path: Path, dtype
     assert (found.differing, found.largest) == (1, 1.0)
 
 
+def test_elements_of_a_type_that_torch_does_not_convert_are_counted(tmp_path: Path) -> None:
+    a, b = (torch.tensor(x, dtype=torch.uint8).view(torch.float4_e2m1fn_x2) for x in ([0, 1, 2], [0, 3, 2]))
+    found = compared(tmp_path, a, b)
+    assert (found.differing, found.largest) == (1, None)
+    assert root_in_order(tmp_path / "a", ["t"], [spec_of(torch.zeros(3))]) is None
+
+
 def test_a_difference_too_large_for_a_number_is_none_and_is_counted(tmp_path: Path) -> None:
     most = torch.finfo(torch.float64).max
     found = compared(tmp_path, torch.tensor([most, 1.0]).double(), torch.tensor([-most, 3.0]).double())
