@@ -1,6 +1,7 @@
 // Runs the known answers of tests/vectors: `node check.mjs FOLDER` prints {group: {cases, wrong: [what, ...]}}.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { checkAnswers } from "./check_answers.mjs";
 import { checkDigests } from "./check_digests.mjs";
 import { checkGame } from "./check_games.mjs";
 import { checkTerms } from "./check_terms.mjs";
@@ -223,6 +224,7 @@ elements(json("elements"));
 for (const game of json("games").games) checkGame(game, expect);
 checkDigests(json("digests"), expect);
 checkTerms(json("terms"), expect);
+checkAnswers(json("answers"), expect);
 nodes(json("nodes"));
 witness(json("witness"));
 console.log(JSON.stringify(tally));

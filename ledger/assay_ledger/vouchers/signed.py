@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +25,8 @@ MAX_TEXT: Final = 1024
 
 HALF_ORDER: Final = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 """Of secp256k1: the contract takes no signature whose s is above it."""
+
+_HEX: Final = re.compile(r"0x[0-9a-fA-F]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,8 @@ def check_signature(signed: SignedVoucher, domain: VoucherDomain, gateway: Addre
 
 def _bytes_of(document: Any, name: str, size: int) -> bytes:
     text = document[name]
-    if not isinstance(text, str) or not text.startswith("0x") or len(text) != 2 + 2 * size:
+    # Blanks among the digits would be left out, and the bytes be fewer.
+    if not isinstance(text, str) or len(text) != 2 + 2 * size or _HEX.fullmatch(text) is None:
         raise ValueError(name)
     return bytes.fromhex(text[2:])
 

@@ -58,6 +58,7 @@ def test_what_other_programs_sign_by_the_page_is_taken() -> None:
         {"amount": "9" * 78},
         {"amount": "9" * 4000},
         {"payer": "0x12"},
+        {"payer": "0x" + "12" * 18 + "    "},
         {"payer": None},
         {"signature": "0x" + "00" * 64},
         {"signature": "0x" + "00" * 66},
