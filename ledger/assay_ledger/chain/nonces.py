@@ -65,6 +65,11 @@ LOST_ANSWERS: Final = 3
 """So often a transaction is sent at once before it counts as sent: where no block comes, it would not be sent again."""
 
 
+OUT_OF_GAS: Final = 16
+"""One that reverts and has less than this part of its gas left ran out of it: a contract that calls another keeps a
+64th for itself, at each of a few levels, and a call that is refused for a reason has a third and more left."""
+
+
 class Answer(Enum):
     """What a node made of a signed transaction."""
 
@@ -230,6 +235,15 @@ class Nonces:
 
     def why(self, call: Payload, receipt: TxReceipt) -> AssayError:
         """The reason of a transaction that was mined and reverted: simulated again on the block before it."""
+        name = receipt["transactionHash"].to_0x_hex()
+        # What ran out within another contract ends with a refusal that says nothing.
+        if receipt["gasUsed"] >= call.gas - call.gas // OUT_OF_GAS:
+            return RejectedError(
+                f"The transaction {name} ran out of gas: of {call.gas:,} it used {receipt['gasUsed']:,}, and others "
+                "before it in its block made it dearer.",
+                code="OutOfGas",
+                remedy="Nothing but its gas is lost. An actor sends it again by itself; type a command again.",
+            )
         fields: dict[str, Any] = {"from": self._account.address, **_fields(call)}
         try:
             self._wire.w3.eth.call(fields, receipt["blockNumber"])  # type: ignore[arg-type]
@@ -237,7 +251,7 @@ class Nonces:
             return rejection(error, call.data)
         except (requests.RequestException, OSError, *NONSENSE):
             pass
-        return RejectedError(f"The transaction {receipt['transactionHash'].to_0x_hex()} reverted.", code="Reverted")
+        return RejectedError(f"The transaction {name} reverted.", code="Reverted")
 
     def balance(self) -> int:
         """What the account has, in wei of the chain's coin."""

@@ -15,6 +15,7 @@ from eth_account import Account
 
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.run.beacon import DrandNetwork
+from assay.protocol.run.run_charter import RunCharter
 from assay.protocol.types import Address, Digest, Round, Wei
 from assay.sponsor.charters import USUAL_COMMITTEE, USUAL_RATES, AuditRates, Committee, Pace
 from assay.sponsor.launching import deposit, escrow_of, fund_run, launch_run, mint_tokens, stake_of
@@ -277,6 +278,7 @@ def new_whole_run(
     network: DrandNetwork | None = None,
     committee: Committee = USUAL_COMMITTEE,
     kind: str = "local",
+    governs: Callable[[RunCharter], RunCharter] = lambda charter: charter,
 ) -> WholeRun:
     """Posts a run as a sponsor does, of the `tiny` preset unless another is prepared; kind: of chain, as in CHAINS."""
     stage.worlds += 1
@@ -294,6 +296,7 @@ def new_whole_run(
         network=network,
         committee=committee,
         kind=kind,
+        governs=governs,
         token=stage.token,
     )
     return WholeRun(stage, folder, run, store)
