@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from assay.cli import actor_folders, backups, completion
-from assay.cli.noted_settings import FILE, noted_settings
+from assay.cli.noted_settings import FILE, as_shown, noted_settings
 from assay.cli.options import JsonOption
 from assay.cli.password import PasswordFile, read_password
 from assay.durations import duration
@@ -290,8 +290,8 @@ def restore(
         "computed again. Start actors with --data-dir where their folders are not the usual ones."
     )
     for folder, noted in started.items():
-        _talk(f"The actor of {folder} was started with {dict(noted)} (ASSAY_CONFIG={folder / FILE} says so again).")
-    _talk(f"settings written to {config}" if config else f"settings of the backup: {dict(held.settings)}")
+        _talk(f"The actor of {folder} was started with {as_shown(noted)} (ASSAY_CONFIG={folder / FILE} says so again).")
+    _talk(f"settings written to {config}" if config else f"settings of the backup: {as_shown(held.settings) or 'none'}")
 
 
 def _show(keys: tuple[KeyInfo, ...] | list[KeyInfo], *, as_json: bool, single: bool = False) -> None:

@@ -14,12 +14,16 @@ from pathlib import Path
 from typing import Final
 
 from assay.settings import Settings
+from assay_ledger.chain.node_urls import redacted, urls_in
 from assay_ledger.new_file import write_new
 
 FILE: Final = "settings.toml"
 
 NOTED: Final = ("rpc_url", "store", "run", "index_url", "sponsor", "allow_code", "drand_relays", "tip_floor")
 """Those by which a process of the actor finds its run and acts in it; where things lie here is this machine's."""
+
+URLS: Final = frozenset({"rpc_url", "index_url"})
+"""Those in which keys and passwords stand."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,6 +61,15 @@ def of_one_run(said: Mapping[str, str], notes: Sequence[Mapping[str, str]]) -> M
     """
     started = [note for note in notes if "run" in note]
     return started[0] if "run" not in said and len({note["run"] for note in started}) == 1 else said
+
+
+def as_shown(settings: Mapping[str, str]) -> str:
+    """Settings in a line for a terminal, which may be recorded or looked at: without what may be keys in their URLs."""
+    return ", ".join(f"{name} {_shown(value) if name in URLS else value}" for name, value in settings.items())
+
+
+def _shown(urls: str) -> str:
+    return ",".join(redacted(url) for url in urls_in(urls))
 
 
 def as_file(settings: Mapping[str, str]) -> bytes:
