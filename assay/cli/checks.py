@@ -239,7 +239,7 @@ def _chain(resolved: Resolved) -> Chain:
         return Chain(resolved.settings.rpc_url, retry_for_s=0.5, timeout_s=5.0)
     except AssayError:
         if resolved.sources["rpc_url"] == "default":
-            raise _Skip("no chain is named (--rpc-url, ETH_RPC_URL), and none runs here") from None
+            raise _Skip("no chain is named (ETH_RPC_URL), and none runs here") from None
         raise
 
 
@@ -267,7 +267,7 @@ def _run(resolved: Resolved) -> str:
     from assay.cli.common import open_round_run
 
     if resolved.settings.run is None:
-        raise _Skip("no run is named (--run, ASSAY_RUN)")
+        raise _Skip("no run is named (ASSAY_RUN)")
     run = open_round_run(resolved.settings, _chain(resolved))
     return f"0x{run.run_id.hex()}, {run.charter.rounds} rounds"
 
@@ -278,7 +278,7 @@ def _beacon(resolved: Resolved) -> str:
     from assay_ledger.deployment.places import beacon_name
 
     if resolved.settings.run is None:
-        raise _Skip("no run is named (--run, ASSAY_RUN)")
+        raise _Skip("no run is named (ASSAY_RUN)")
     chain = _chain(resolved)
     name = beacon_name(open_round_run(resolved.settings, chain).charter.beacon)
     gave = f": {check_relays(chain, resolved.settings.relays)}" if name == "evmnet" else ""
@@ -289,7 +289,7 @@ def _store(resolved: Resolved) -> str:
     from assay_ledger.store.mirrored import open_stores
 
     if resolved.settings.store is None:
-        raise _Skip("no store is named (--store, ASSAY_STORE)")
+        raise _Skip("no store is named (ASSAY_STORE)")
     return check_store(open_stores(resolved.settings.store))
 
 

@@ -49,7 +49,8 @@ def governed_lines(charter: RunCharter) -> list[str]:
     if not g.is_named:
         return []
     lines = [
-        f"owners of shares vote once {g.least_rounds} rounds are final: they pause new rounds for at most "
+        f"owners of shares vote once {'a round is' if g.least_rounds == 1 else f'{g.least_rounds} rounds are'} final: "
+        "they pause new rounds for at most "
         f"{duration(g.longest_pause)}, end the run, or lower its price to {g.least_price_ppm / 10_000:g} % at the "
         f"least; a decision takes {duration(g.voting_delay + g.voting_period + g.timelock)} of chain time"
     ]

@@ -59,6 +59,8 @@ def told_card(store: ArtifactStore | None, run: Address) -> ToldCard:
 
 def unread_card(error: UnavailableError) -> ToldCard:
     """What is said where a store has no card; the error's own message would tell where this reader's store is."""
+    if error.code == "BeingFetched":
+        return ToldCard(None, "the run's card is being fetched from the store; look again in a moment")
     return ToldCard(None, f"the store has no readable card of the run ({error.code})")
 
 

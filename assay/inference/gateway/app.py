@@ -382,7 +382,8 @@ async def on_bad_request(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"][1:])
-    document = error_document(f"{where or 'The body'}: {first['msg']}", "BadRequest")
+    no_object = "The body is no JSON object: is it sent with `Content-Type: application/json`?"
+    document = error_document(f"{where}: {first['msg']}" if where else no_object, "BadRequest")
     return JSONResponse(document, 400)
 
 

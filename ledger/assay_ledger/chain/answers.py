@@ -204,4 +204,6 @@ def reason(error: BaseException) -> str:
         told = error.rpc_response.get("error") if isinstance(error.rpc_response, dict) else None
         # In one line: what follows another would look like something that we say.
         return " ".join(str(told.get("message") if isinstance(told, dict) else error)[:120].split())
+    if isinstance(error, ValueError) and type(error).__name__ == "JSONDecodeError":  # json's, requests', simplejson's
+        return "no JSON: a web page, perhaps, of a proxy or of a server that is no node"
     return type(error).__name__

@@ -67,6 +67,12 @@ def test_a_machine_that_is_set_up_is_found_sound() -> None:
         assert found[name].state is CheckState.SKIPPED
 
 
+def test_the_doctor_names_no_option_that_it_does_not_take() -> None:
+    found = findings()
+    for name in ("chain", "curves", "run", "beacon", "store"):
+        assert "--" not in found[name].found, found[name]
+
+
 def test_a_chain_that_was_named_and_is_down_is_broken_and_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ETH_RPC_URL", "http://127.0.0.1:9")
     found = findings()["chain"]

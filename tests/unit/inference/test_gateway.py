@@ -147,6 +147,10 @@ def test_what_is_not_offered_is_refused_by_name(
 
 def test_bodies_that_are_no_request_are_refused(gateway: httpx.Client) -> None:
     assert gateway.post("/v1/completions", content=b"{").status_code == 400
+    # As `curl -d` sends it, which says that it is a form.
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    refused = gateway.post("/v1/completions", content=json.dumps(ASKED), headers=form).json()["error"]
+    assert refused["code"] == "BadRequest" and "Content-Type: application/json" in refused["message"]
     large = gateway.post("/v1/completions", content=b" " * ((1 << 20) + 1))
     assert (large.status_code, large.json()["error"]["code"]) == (413, "BodyTooLarge")
     assert gateway.get("/v1/nothing").json()["error"]["code"] == "NoSuchPath"

@@ -98,6 +98,13 @@ def test_an_answer_that_stays_is_said_in_one_sentence(
     assert sum(made.waits) < 30 and max(made.waits) <= WAIT_MOST_S
 
 
+def test_a_page_in_the_place_of_an_answer_is_said_to_be_one(provider: ProviderNode, made: WaitingChain) -> None:
+    provider.turn(PASSING["HTML for JSON"], methods=["eth_getCode"])
+    with pytest.raises(UnavailableError) as said_of:
+        made.chain.code_at(SOMEBODY)
+    assert "a web page, perhaps, of a proxy" in said_of.value.message and "RPC URL" in said_of.value.explain()
+
+
 def test_each_kind_of_failure_has_its_patience(provider: ProviderNode, made: WaitingChain) -> None:
     for name, most in (("an object", NONSENSE_FOR_S), ("header not found", LAGGING_FOR_S), ("limit exceeded", 30.0)):
         made.waits.clear()

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Address
-from assay.provenance.document import NO_STORE, encode_card, told_card
+from assay.provenance.document import NO_STORE, encode_card, told_card, unread_card
 from assay.provenance.files import write_card
 from assay.provenance.readme import MOST_LETTERS, readme, words_shown
 from assay_ledger.store.blobs import open_store
@@ -127,6 +128,11 @@ def test_a_card_says_that_its_store_has_none_and_not_where_the_store_is(tmp_path
     told = told_card(open_store(tmp_path / "private"), Address(bytes(20)))
     assert told.card is None and "ObjectMissing" in told.why and "private" not in told.why
     assert told_card(None, Address(bytes(20))) == NO_STORE
+
+
+def test_a_card_that_is_on_its_way_is_not_said_to_be_missing() -> None:
+    why = unread_card(UnavailableError("It is being fetched.", code="BeingFetched")).why
+    assert "being fetched" in why and "no readable card" not in why
 
 
 def test_a_later_pull_takes_the_place_of_an_earlier_one_and_of_nothing_else(tmp_path: Path) -> None:
