@@ -51,14 +51,14 @@ def lie_in(compute: Compute, job: Computation, family: Family, step: int) -> Nod
             words = from_bytes(dtype, lie.data)
             if any(canonical(dtype, w) != w for w in words):
                 continue
-            if not _has_parts(Position(truth, step, node), words, from_bytes(dtype, honest)):
+            if not has_parts(Position(truth, step, node), words, from_bytes(dtype, honest)):
                 continue
             if compute.trace(job.program, job.lists, job.steps, lie.tamper).state_root(job.steps) != end:
                 return lie
     raise AssertionError(f"no lie in a {family.name} reaches the end")
 
 
-def _has_parts(place: Position, words: Sequence[int], honest: Sequence[int]) -> bool:
+def has_parts(place: Position, words: Sequence[int], honest: Sequence[int]) -> bool:
     """Whether a liar finds a sum that rounds to its word; otherwise it has no reply, and no proof is needed."""
     if not isinstance(place.node, Dot | Sum | ScatterSum):
         return True

@@ -15,6 +15,7 @@ from assay.bench.compare import METHODS, ComparedRun, Training, setting_of
 from assay.bench.methods.trained import PresetModel
 from assay.engine.runtime.trace import TorchTrace
 from assay.protocol.arithmetic.words import canonical, from_bytes, to_bytes
+from assay.protocol.game.player_values import Position
 from assay.protocol.game.state import Outcome
 from assay.protocol.game.table import Side
 from assay.protocol.program.nodes import Family
@@ -26,6 +27,7 @@ from assay.training.presets import TINY
 from assay.training.robust import MergeKind
 from assay.training.updates import SUM_WIRES, UpdateWire
 from assay_solver.lies import Change, Lie, flipped, is_computed
+from tests.harness.actors.families import has_parts
 from tests.harness.contracts.battles import battle
 from tests.harness.contracts.captured_rules import RULES, SUMS, TEXT, rule
 from tests.harness.contracts.game_chain import Twin
@@ -75,11 +77,17 @@ def further(spec: TensorSpec, data: bytes, bit: int) -> bytes:
 
 
 def lying(name: str, family: Family, honest: TorchTrace) -> tuple[int, TorchTrace] | None:
-    """A trace whose lie begins in a node of this family and reaches Y; None where none was found that does."""
+    """A trace whose lie begins in a node of this family and reaches Y; None where none was found that does.
+
+    It is one that parts can stand for: its liar has a reply to the end, where it would lose by its silence otherwise.
+    """
     program, state = rule(name)
     for k, lie in lies_in(name, family):
         trace = TorchTrace(program, state, tamper=lie)
-        if trace.state_root(1) != honest.state_root(1):
+        if trace.state_root(1) == honest.state_root(1):
+            continue
+        lied, true = (from_bytes(program.specs[k].dtype, t.node_bytes(1, k)) for t in (trace, honest))
+        if has_parts(Position(honest, 1, k), lied, true):
             return k, trace
     return None
 
