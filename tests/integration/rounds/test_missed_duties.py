@@ -300,8 +300,9 @@ def test_what_was_not_opened_is_drawn_again_by_its_share(stage: DutyStage) -> No
 
 
 def test_a_secret_of_zero_shows_what_was_missed_like_any_other() -> None:
-    """Attack: a chain that ends in zero. Drawn on a lie with that secret, a ticket sells its silence for nothing: no miss
-    of that call could be shown, fined or drawn again."""
+    """Attack: a chain that ends in zero. Drawn on a lie with that secret, a ticket sells its silence for nothing: no
+    miss of that call could be shown, fined or drawn again.
+    """
     stage = DutyStage()
     stage.register(0, [next_link(ZERO), ZERO])
     for who in range(1, 4):
