@@ -30,6 +30,13 @@ def chosen_inside(x: Tensor) -> Tensor:
     return x[edges[0][kept]] * x[rows[:3]] + x[: int(kept.sum())]
 
 
+def written_diagonal(x: Tensor) -> Tensor:
+    y = x[:, :4] * 2.0
+    y.diagonal().mul_(3.0)
+    y.diagonal(1).copy_(x[:3, 5])
+    return y
+
+
 def reduced(how: str, *, include_self: bool):
     return lambda x: torch.full((4, 4), 0.7).scatter_reduce(1, INDEX, x, how, include_self=include_self)
 
@@ -56,6 +63,26 @@ CASES = {
     "bilinear": (lambda x: F.bilinear(x[:, :3], x[:, 1:], x.reshape(-1)[:15].reshape(1, 3, 5)), M),
     "places": (lambda x: x * torch.bucketize(x.detach(), torch.tensor([-1.0, 0.0, 0.5]), right=True), M),
     "bins": (lambda x: x[0] * torch.histc(x.detach(), 6, -1, 2), M),
+    "norms of other orders": (lambda x: torch.stack([x.norm(p, 1) for p in (3, 0.5, -1, 1.5, -INF)]) * x.norm(3), P),
+    "distances of two": (lambda x: torch.stack([torch.dist(x, x.flip(0), p) for p in (1.0, 2.0, 3.0)]), P),
+    "covariances": (lambda x: torch.cat([torch.cov(x), x.T.cov(correction=0)[:4, :4], torch.corrcoef(x)]), M),
+    "a variance of one row": (lambda x: torch.cov(x[0]) + torch.corrcoef(x[0]).detach(), M),
+    "a likelihood of its own width": (
+        lambda x: (
+            F.gaussian_nll_loss(x, x.flip(0) * 2, x.abs().clamp(min=0.2), full=True, reduction="none")
+            + F.gaussian_nll_loss(x, x.roll(1, 1), x[:, 0].abs(), eps=0.5)
+            + F.gaussian_nll_loss(x, x.roll(1, 1), x[:, :1] ** 2, reduction="sum")
+        ),
+        M,
+    ),
+    "a written diagonal": (
+        lambda x: (
+            torch.diagonal_scatter(x, x[:, 0], 1).diagonal_scatter(x[:2, 0], -2)
+            + torch.stack([x, x * 2]).diagonal_scatter(x[:2, :3], -3, 2, 1).sum(0)
+        ),
+        M,
+    ),
+    "diagonals filled in place": (lambda x: (x @ x.T).fill_diagonal_(-9.0).softmax(1) * written_diagonal(x), M),
     "the larger number": (lambda x: torch.fmax(x, x.flip(0)) + torch.fmin(x, x.flip(1)), M),
 }
 
@@ -165,3 +192,40 @@ def test_a_constant_that_the_function_changes_is_known_no_longer():
 def test_a_mask_by_values_is_refused_by_name():
     with pytest.raises(CannotLowerError, match="by a mask"):
         captured(lambda x: (x[x > 0],), M)
+
+
+def test_boundaries_lie_before_what_is_no_number():
+    """PyTorch counts all of them: examples of which a figure is missing stand in the last bin, not in the first."""
+    x, edges = torch.tensor([NAN, -1.0, 0.3, INF, -INF, 1.0]), torch.tensor([-1.0, 0.0, 1.0])
+
+    def places(x: Tensor) -> tuple[Tensor, ...]:
+        columns = edges.expand(6, 3).contiguous(), x[:, None].contiguous()
+        return (
+            *(torch.bucketize(x, edges, right=right) for right in (False, True)),
+            *(torch.searchsorted(*columns, right=right) for right in (False, True)),
+        )
+
+    assert [y.tolist() for y in run_captured(places, x)] == [y.tolist() for y in places(x)]
+
+
+def test_the_norm_of_order_nothing_counts():
+    (found,) = run_captured(lambda x: (torch.linalg.vector_norm(x, 0, dim=1),), torch.tensor([[0.0, -0.0, 2.0, NAN]]))
+    assert found.tolist() == [2.0]
+
+
+IMAGE = drawn(2, 3, 6, 5)
+ADAPTED = {
+    "one": lambda x: F.adaptive_max_pool2d(x, 1),
+    "alike": lambda x: F.adaptive_max_pool2d(x.round(), (3, None)),
+    "unlike": lambda x: torch.nn.AdaptiveMaxPool2d((4, 2))(x.round()),
+    "with places": lambda x: (lambda y, at: y * at)(*F.adaptive_max_pool2d(x, (4, 3), return_indices=True)),
+    "lines": lambda x: F.adaptive_max_pool1d(x[0], 2) * torch.nn.AdaptiveMaxPool1d(2)(x[:, :, 0])[0][:, None],
+    "lines with places": lambda x: (lambda y, at: y * at)(*torch.adaptive_max_pool1d(x[0].round(), 3)),
+    "no batch": lambda x: F.adaptive_max_pool2d(x[0], (7, 2)),
+}
+
+
+@pytest.mark.parametrize("name", ADAPTED)
+@pytest.mark.gate_takes(3)
+def test_maxima_of_adapted_windows(name: str):
+    assert_computes(with_gradients(ADAPTED[name]), IMAGE)

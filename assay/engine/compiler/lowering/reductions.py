@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from assay.engine.compiler.ir.strided import Axes, Strided, contiguous, memory_order
 from assay.engine.compiler.ir.value import ValueRead
 from assay.engine.compiler.ir.values import Fill, Tensorlike, regrouped
-from assay.engine.compiler.lowering.registry import Context, Unsupported, all_axes, lowers
+from assay.engine.compiler.lowering.registry import RULES, Context, Unsupported, all_axes, lowers
 from assay.engine.compiler.lowering.shapes import pad
 from assay.protocol.types import DType
 
@@ -154,7 +154,13 @@ def _norm(ctx: Context, x: Tensorlike, order: Any = 2, dims: Any = None, keepdim
         return total(ctx, magnitudes, axes, keepdim=keepdim)
     if order == float("inf"):
         return reduce(ctx, "max", ctx.strided(magnitudes), axes, keepdim=keepdim)
-    raise Unsupported(f"a norm of order {order} (1, 2 and infinity are supported)")
+    if order == float("-inf"):
+        turned = reduce(ctx, "max", ctx.strided(in_reverse(ctx, magnitudes)), axes, keepdim=keepdim)
+        return in_reverse(ctx, turned)
+    if order == 0:
+        return total(ctx, ctx.cast(ctx.apply("ne", x, 0.0, dtype=DType.BOOL), DType.F32), axes, keepdim=keepdim)
+    power = RULES[aten.pow.Tensor_Scalar]
+    return cast(Tensorlike, power(ctx, total(ctx, power(ctx, magnitudes, order), axes, keepdim=keepdim), 1.0 / order))
 
 
 @lowers(aten.amax.default)

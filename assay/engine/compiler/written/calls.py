@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from assay.engine.compiler.written import alignment, matrices, sampling
+from assay.engine.compiler.written import adaptive, alignment, likelihoods, matrices, sampling
 
 
 def _grid_sample(
@@ -41,6 +41,8 @@ def _one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
 
 
 CALLS: dict[Any, Callable[..., Any]] = {
+    **adaptive.CALLS,
+    **likelihoods.CALLS,
     torch.grid_sampler: sampling.grid_sampler,
     F.grid_sample: _grid_sample,
     torch.ctc_loss: alignment.ctc_loss,

@@ -20,7 +20,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """How many boundaries [..., n] lie before each element of x [..., m] (or at it, to the right)."""
+    """How many boundaries [..., n] lie before each element of x [..., m] (or at it, to the right); all before a NaN."""
     if sorter is not None:
         boundaries = boundaries.gather(-1, sorter)
     right = right or side == "right"
@@ -28,8 +28,8 @@ def searchsorted(
         boundaries, x = boundaries.unsqueeze(-2), x.unsqueeze(-1)
     else:
         x = x.unsqueeze(-1)
-    before = boundaries <= x if right else boundaries < x
-    return before.sum(-1).to(torch.int32 if out_int32 else torch.int64)
+    behind = boundaries > x if right else boundaries >= x
+    return behind.logical_not().sum(-1).to(torch.int32 if out_int32 else torch.int64)
 
 
 def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:

@@ -40,6 +40,18 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
     return flat.index_put((index.reshape(-1),), source.reshape(-1), accumulate).reshape(x.shape)
 
 
+def diagonal_scatter(x: Tensor, source: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """x with `source` [..., n] written on a diagonal of two of its dimensions."""
+    at = x.movedim((dim1, dim2), (-2, -1))
+    rows = torch.arange(at.shape[-2], device=x.device)[:, None]
+    columns = torch.arange(at.shape[-1], device=x.device)
+    # The place on the diagonal counts along the dimension that it begins first in.
+    along = -1 if offset >= 0 else -2
+    more = at.shape[-2 if offset >= 0 else -1] - source.shape[-1]
+    wide = torch.constant_pad_nd(source, [0, more], 0.0).unsqueeze(along)
+    return torch.where(columns - rows == offset, wide, at).movedim((-2, -1), (dim1, dim2))
+
+
 def fmax(x: Tensor, y: Tensor) -> Tensor:
     """The larger, or the one that is no NaN."""
     return torch.where(y.isnan(), x, torch.where(x.isnan(), y, torch.maximum(x, y)))
@@ -54,6 +66,7 @@ TABLE: dict[Any, Callable[..., Any]] = {
     aten.masked_scatter.default: masked_scatter,
     aten.masked_scatter_backward.default: masked_scatter_backward,
     aten.put.default: put,
+    aten.diagonal_scatter.default: diagonal_scatter,
     aten.fmax.default: fmax,
     aten.fmin.default: fmin,
 }

@@ -105,6 +105,11 @@ def var_mean(x: Tensor, dim: Any = None, *, correction: Any = None, keepdim: boo
     )
 
 
+def dist(x: Tensor, y: Tensor, p: float = 2.0) -> Tensor:
+    """The norm of a difference."""
+    return torch.linalg.vector_norm(x - y, p)
+
+
 TABLE: dict[Any, Callable[..., Any]] = {
     aten.cumprod.default: cumprod,
     aten.logcumsumexp.default: logcumsumexp,
@@ -113,4 +118,5 @@ TABLE: dict[Any, Callable[..., Any]] = {
     aten.cummax.default: cummax,
     aten.cummin.default: cummin,
     aten.var_mean.correction: var_mean,
+    aten.dist.default: dist,
 }
