@@ -72,8 +72,17 @@ _UNWRITTEN = frozenset(
 )
 """What holds nothing before it is written: computed at capture it would hold whatever memory held."""
 
+_NO_SIZE = "its result has no fixed size (use torch.where, or weights that are zero)"
+
+_COMPLEX = "complex numbers (compute with real and imaginary parts, such as the cosines and sines of angles)"
+
 _WHY: dict[Any, str] = {
-    aten._local_scalar_dense.default: "a tensor's value as a Python number (leave out item() and float())"
+    aten.view_as_complex.default: _COMPLEX,
+    aten.complex.default: _COMPLEX,
+    aten.polar.default: _COMPLEX,
+    aten.nonzero.default: _NO_SIZE,
+    aten._unique2.default: _NO_SIZE,
+    aten._local_scalar_dense.default: "a tensor's value as a Python number (leave out item() and float())",
 }
 """What is refused in other words than an operator's name."""
 
@@ -278,7 +287,10 @@ def _input(context: Context, a: Any) -> Any:
     if not isinstance(a, Tensor):
         return a
     if a.requires_grad:
-        raise Unsupported("a parameter that is no input of the function")
+        raise Unsupported(
+            "a parameter that is no input of the function (make it one of the recipe's module; of a frozen model beside"
+            " it call requires_grad_(False))"
+        )
     dtype = program_dtype(a.dtype)
     if is_wide(a):
         raise Unsupported(_WIDE)

@@ -29,7 +29,7 @@ from assay.engine.compiler.collector import without_collector
 from assay.engine.compiler.decompositions import decompositions
 from assay.engine.compiler.hidden.graphs import first_difference
 from assay.engine.compiler.hidden.guard import traced_alike
-from assay.engine.compiler.hidden.lines import calling_line, came_through, here, where
+from assay.engine.compiler.hidden.lines import calling_line, came_through, here, layer_line, where
 from assay.engine.compiler.known import KnownValues
 from assay.engine.compiler.modes import DEVICE, QuickMode, device_of
 from assay.engine.compiler.steps import Step, Steps, each
@@ -43,6 +43,10 @@ GraphFunction = Callable[..., Sequence[Sequence[Tensor]]]
 
 _PURE = "Make it a pure function of its tensors, with no control flow that depends on their values."
 _DISTRIBUTION = "Pass validate_args=False to the distribution: it looks at the values of its arguments."
+_SIZES = (
+    "No program has such a size: compute all of it and choose by torch.where or by weights that are zero, as experts"
+    " do of which each sees every example."
+)
 _GRADIENT = " (gradient)"
 
 
@@ -168,13 +172,30 @@ def _check_writes(steps: Sequence[Step]) -> None:
             )
 
 
+def _check_sizes(steps: Sequence[Step]) -> None:
+    """Every size must be known before writes are taken out, which PyTorch does of no other. Raises UserError."""
+    for step in steps:
+        results = step.value if isinstance(step.value, tuple | list) else (step.value,)
+        if any(isinstance(n, torch.SymInt) for t in results if isinstance(t, Tensor) for n in t.shape):
+            raise UserError(
+                f"The function cannot be captured: the size of a result of {step.target} depends on values at"
+                f" {step.line}",
+                code="NotCapturable",
+                remedy=_SIZES,
+            )
+
+
 def _reason(error: Exception) -> str:
     """Why tracing failed, in words where PyTorch speaks of its insides."""
+    said = str(error)
     if isinstance(error, DynamicOutputShapeException):
         return f"the size of a result of {error.func} depends on values"
-    if isinstance(error, DataDependentOutputException | GuardOnDataDependentSymNode):
+    asks = isinstance(error, DataDependentOutputException | GuardOnDataDependentSymNode)
+    # What a trace has in a tensor's place was asked for what it is worth, such as its text.
+    is_stand_in = "FakeTensor" in said and "FakeTensors" not in said
+    if asks or is_stand_in or said.startswith(".numpy() is not supported"):
         return "a Python number or a branch depends on a tensor's values"
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return (said.strip().splitlines() or [type(error).__name__])[0]
 
 
 @without_collector()
@@ -228,6 +249,7 @@ def trace(function: GraphFunction, lists: Sequence[Sequence[Tensor]]) -> Traced:
     writing = [step for step in steps.all if _writes(step)]
     _check_writes(writing)
     if writing:
+        _check_sizes(steps.all)
         # Operations in place become ordinary ones; each keeps its source line.
         pure = torch.func.functionalize(lambda *given: _run(steps, given), remove="mutations")
         with _tracing(keeps_lines=True):
@@ -277,7 +299,7 @@ def _tracing(keeps_lines: bool) -> Iterator[None]:
         raise
     except Exception as error:
         raise UserError(
-            f"The function cannot be captured: {_reason(error)}{where(error)}",
+            f"The function cannot be captured: {_reason(error)}{where(error)}{layer_line(error)}",
             code="NotCapturable",
             remedy=_DISTRIBUTION if came_through(error, "distributions") else _PURE,
         ) from error

@@ -89,6 +89,8 @@ def _check(recipe: Recipe) -> None:
         _check_plain(name, t)
         if t.dtype not in STORABLE:
             remedy = "Convert it to float32: module.float() for all of a module, tensor.float() for data."
+            if t.dtype.is_complex:
+                remedy = "Keep real and imaginary parts as two float32 tensors, such as cosines and sines of angles."
             raise _bad(f"{name} has the element type {t.dtype}, which no state holds.", remedy)
         if t.dtype is torch.int64 and t.numel() and (int(t.max()) >= 2**31 or int(t.min()) < -(2**31)):
             raise _bad(f"{name} holds integers beyond 32 bits, which no state holds.", "Keep them within 32 bits.")

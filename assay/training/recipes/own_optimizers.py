@@ -26,6 +26,9 @@ from assay.training.recipes.trial import alike
 Kept = dict[str, Any]
 """What an optimizer keeps of one parameter, by its own names."""
 
+_LISTED: Final = "_foreach_"
+"""How names of operations on lists begin, of which a program has none."""
+
 _FACTORS: Final = ("alpha", "value")
 """Arguments that PyTorch takes as numbers only; a rate that the state holds is a tensor."""
 
@@ -239,6 +242,8 @@ class _TensorRates(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The call, with a tensor for a factor multiplied in; `.data` is a detached alias, or is written in place."""
         kwargs = dict(kwargs or {})
+        if func.__name__.startswith(_LISTED):
+            return self._one_by_one(func.__name__.removeprefix(_LISTED), types, args, kwargs)
         if func == torch.Tensor.data.__get__:  # type: ignore[attr-defined]
             return args[0].detach()
         if func == torch.Tensor.data.__set__:  # type: ignore[attr-defined]
@@ -255,6 +260,23 @@ class _TensorRates(TorchFunctionMode):
             add = torch.Tensor.add_ if name.endswith("_") else torch.Tensor.add
             return add(args[0], term * factor)
         raise TypeError(f"{name} takes no rate of a state in this form: write p.add_(update, alpha=-lr)")
+
+    def _one_by_one(self, name: str, types: Any, args: Any, kwargs: dict[str, Any]) -> list[Any] | None:
+        """What `torch._foreach_` does of lists, tensor by tensor; what writes in place gives nothing."""
+        if len(args) == 4 and name.rstrip("_") in ("addcmul", "addcdiv"):
+            args, kwargs = args[:3], kwargs | {"value": args[3]}
+        single = getattr(torch.Tensor, name) if isinstance(args[0], list | tuple) else getattr(torch, name)
+        count = next(len(a) for a in args if isinstance(a, list | tuple))
+        found = [
+            self.__torch_function__(
+                single,
+                types,
+                tuple(a[k] if isinstance(a, list | tuple) else a for a in args),
+                {n: a[k] if isinstance(a, list | tuple) else a for n, a in kwargs.items()},
+            )
+            for k in range(count)
+        ]
+        return None if name.endswith("_") else found
 
 
 def _tensor(value: Any) -> Tensor:

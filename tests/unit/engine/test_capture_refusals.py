@@ -115,5 +115,56 @@ def test_a_mask_whose_gradient_has_a_size_of_its_own_is_named_with_its_line():
 
 def test_a_parameter_that_is_no_input_is_refused():
     hidden = nn.Linear(6, 3)
-    with pytest.raises(CannotLowerError, match="a parameter that is no input"):
+    with pytest.raises(CannotLowerError, match=r"a parameter that is no input.*requires_grad_"):
         captured(lambda x: (hidden(x),), X)
+
+
+def loops(x: Tensor) -> tuple[Tensor, ...]:
+    out = torch.zeros_like(x)
+    for k in range(2):
+        rows, _ = torch.where(x[:, :2] > k)
+        out[rows] += x[rows] * 2.0
+    return (out,)
+
+
+def chosen(x: Tensor) -> tuple[Tensor, ...]:
+    rows, columns = torch.where(x > 0)
+    return (x[rows, columns].sum(),)
+
+
+@pytest.mark.parametrize("function", [loops, chosen])
+def test_rows_that_values_choose_are_refused_with_their_line_and_what_to_do(function):
+    """As experts take the tokens that are theirs: PyTorch's own words named a file of its build, and no line."""
+    with pytest.raises(UserError) as caught:
+        captured(function, X)
+    line = function.__code__.co_firstlineno + (3 if function is loops else 1)
+    assert "aten.nonzero.default" in caught.value.message
+    assert f"test_capture_refusals.py:{line}" in caught.value.message
+    assert "torch.where" in caught.value.explain()
+
+
+def test_a_layer_that_looks_at_values_is_named_below_the_line_that_calls_the_model():
+    def packed(x: Tensor) -> tuple[Tensor, ...]:
+        lengths = x[:, 0].to(torch.int64)
+        sequence = nn.utils.rnn.pack_padded_sequence(x[..., None], lengths, batch_first=True, enforce_sorted=False)
+        layer = nn.GRU(1, 3, batch_first=True)
+        return (layer(sequence)[1],)
+
+    with pytest.raises(UserError, match=r"depends on a tensor's values at .*\(in torch/nn/modules/rnn.py:\d+\)"):
+        captured(packed, X)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: (x * len(f"{x.mean():.3f}"),), lambda x: (x * float(x.detach().numpy().sum()),)],
+    ids=["text", "array"],
+)
+def test_a_value_that_is_shown_is_refused_in_words_about_values(function):
+    with pytest.raises(UserError, match=r"depends on a tensor's values at .*test_capture_refusals") as caught:
+        captured(function, X)
+    assert "FakeTensor" not in caught.value.explain()
+
+
+def test_of_complex_numbers_it_is_said_how_to_do_without():
+    with pytest.raises(CannotLowerError, match="real and imaginary parts"):
+        captured(lambda x: (torch.view_as_real(torch.view_as_complex(x.reshape(12, 2)) * 1j),), X)

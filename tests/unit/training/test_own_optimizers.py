@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from assay.engine.compiler.capture import capture
+from assay.engine.compiler.capture import CannotLowerError, capture
 from assay.engine.compiler.lowering.registry import FIXED22
 from assay.engine.runtime.executor import Executor, KernelVariant
 from assay.engine.runtime.values.state_io import to_lists_of_bytes
@@ -90,6 +90,26 @@ class Momentum(_OwnStep):
         p.sub_(buffer, alpha=group["lr"])
 
 
+class Listed(_OwnStep):
+    """By operations on lists of tensors, as optimizers that want to be fast have it."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:
+        for group in self.param_groups:
+            ps = [p for p in group["params"] if p.grad is not None]
+            grads = [p.grad for p in ps]
+            first = [self.state[p].setdefault("first", torch.zeros_like(p)) for p in ps]
+            second = [self.state[p].setdefault("second", torch.zeros_like(p)) for p in ps]
+            torch._foreach_mul_(ps, 1.0 - group["lr"] * group["weight_decay"])
+            torch._foreach_lerp_(first, grads, 0.1)
+            torch._foreach_mul_(second, 0.9)
+            torch._foreach_addcmul_(second, grads, grads, 0.1)
+            roots = torch._foreach_sqrt(second)
+            torch._foreach_add_(roots, 1e-2)
+            torch._foreach_addcdiv_(ps, first, roots, value=-group["lr"])
+            torch._foreach_sub_(ps, torch._foreach_mul(first, [1e-3] * len(ps)), alpha=group["lr"])
+
+
 def data() -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(5)
     return torch.randn(24, 3, generator=generator), torch.randint(0, 2, (24,), generator=generator)
@@ -118,7 +138,7 @@ def by_torch(kind: type) -> list[Tensor]:
 
 
 @pytest.mark.gate_takes(2)
-@pytest.mark.parametrize("kind", [LionByHand, Adam, Momentum, Assigning])
+@pytest.mark.parametrize("kind", [LionByHand, Adam, Momentum, Assigning, Listed])
 def test_a_users_optimizer_walks_as_it_does_in_the_users_own_loop(kind: type):
     step = RecipeStep(recipe_of(kind))
     state = step.state()
@@ -224,3 +244,16 @@ def test_what_no_state_can_hold_is_refused_with_what_to_write(kind: type):
     assert caught.value.code == code
     assert "test_own_optimizers.py:" in caught.value.message
     assert remedy in str(caught.value.remedy)
+
+
+class Strange(_OwnStep):
+    def one(self, p: Tensor, group: dict, state: dict) -> None:
+        p.sub_(torch.special.i0(p.grad), alpha=group["lr"])
+
+
+def test_an_operation_of_a_step_that_no_program_has_is_named_with_the_users_line():
+    """It was said to be ours, by the line that lets rates be tensors."""
+    with pytest.raises(CannotLowerError, match=r"aten.i0.default at .*test_own_optimizers.py") as caught:
+        step = RecipeStep(recipe_of(Strange))
+        capture(step, step.state())
+    assert f"py:{Strange.one.__code__.co_firstlineno + 1}" in caught.value.message

@@ -102,9 +102,11 @@ def users_line(places: Iterable[tuple[str, int]]) -> str | None:
 
 
 def _running() -> Iterator[tuple[str, int]]:
-    """Files and lines that run, innermost first, up to training's own."""
+    """Files and lines that run, innermost first, up to training's own: a mode of its own is passed through."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not _is_own(frame.f_code.co_filename):
+    while frame is not None:
+        if _is_own(frame.f_code.co_filename) and frame.f_code.co_name != "__torch_function__":
+            return
         yield frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
 
@@ -155,6 +157,21 @@ def where(error: BaseException) -> str:
     frames = reversed(traceback.extract_tb(error.__traceback__))
     found = users_line((f.filename, f.lineno or 0) for f in frames)
     return "" if found is None else f" at {found}"
+
+
+def layer_line(error: BaseException) -> str:
+    """The innermost line of PyTorch's own layers that an error came through below the user's code, or nothing.
+
+    ` (in torch/nn/FILE:LINE)`: the user's line often calls a whole model, and one of its layers is what fails.
+    """
+    folder = _LIBRARIES[0] + "nn" + os.sep
+    for f in reversed(traceback.extract_tb(error.__traceback__)):
+        if _is_users(f.filename):
+            return ""
+        real = os.path.realpath(f.filename)
+        if real.startswith(folder) and Path(real).name not in ("module.py", "container.py"):
+            return f" (in {short(f.filename)}:{f.lineno})"
+    return ""
 
 
 def came_through(error: BaseException, package: str) -> bool:
