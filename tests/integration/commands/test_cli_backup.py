@@ -155,7 +155,7 @@ def test_of_actors_in_two_runs_each_folder_says_its_own(
 def test_what_is_said_of_an_actors_settings_has_no_keys_of_its_nodes(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ETH_RPC_URL", "https://node.example/v3/0123456789abcdef,http://me:pass@10.0.0.1:8545")
+    monkeypatch.setenv("ETH_RPC_URL", "https://node.example/v3/0123456789abcdef,http://me:pass@127.0.0.2:8545")
     monkeypatch.setenv("ASSAY_RUN", RUN)
     note_settings(home.actors / "solver-sol", resolve().settings)
     file = tmp_path / "sol.backup"
@@ -163,7 +163,7 @@ def test_what_is_said_of_an_actors_settings_has_no_keys_of_its_nodes(
     other = Home(tmp_path / "other", monkeypatch)
     other.run("restore", str(file), "--name", "json")  # points the environment at the other home
     said = CliRunner().invoke(app, ["restore", str(file), "--actors-dir", str(tmp_path / "actors")]).output
-    assert "https://node.example/...,http://10.0.0.1:8545" in said and RUN in said
+    assert "https://node.example/...,http://127.0.0.2:8545" in said and RUN in said
     assert "0123456789abcdef" not in said and "pass@" not in said and "{" not in said
 
 

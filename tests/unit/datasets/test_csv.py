@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.datasets import tables
-from assay.datasets.convert import DataTerms, convert
+from assay.datasets.convert import DataTerms, SourceKind, convert, kind_of
 from assay.datasets.folder import open_data
+from assay.datasets.sources import files_of
 from tests.unit.datasets.test_convert import files_in, refused
 
 CELLS = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=12)
@@ -50,6 +51,11 @@ def test_numbers_are_those_of_the_same_rows_in_jsonl(tmp_path: Path) -> None:
     assert made["train.safetensors"] == other["train.safetensors"]
     x, y = open_data(tmp_path / "out").train
     assert (x.tolist(), y.tolist()) == ([-0.5, 1000.0, 0.25], [1, 2, -3])
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.CSV", "a.tsv", "a.tab"])
+def test_endings_say_that_a_file_is_such_a_table(tmp_path: Path, name: str) -> None:
+    assert kind_of(files_of([written(tmp_path / name, "")])) is SourceKind.CSV
 
 
 def test_what_the_first_row_of_all_holds_decides_for_every_file(tmp_path: Path) -> None:
