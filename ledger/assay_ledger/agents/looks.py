@@ -12,7 +12,7 @@ from assay.protocol.errors import RejectedError, UnavailableError
 _LOG = logging.getLogger("assay.agent")
 
 
-class Looks:
+class LooksTold:
     """Of one actor, which looks at each turn: a node that is away for hours would fill its log."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ from assay.protocol.types import Address
 from assay_ledger.agents.game_actions import describe
 from assay_ledger.agents.handlers import Handlers
 from assay_ledger.agents.heartbeat import EVERY_S, Activity, HeartbeatWriter
-from assay_ledger.agents.looks import Looks
+from assay_ledger.agents.looks import LooksTold
 from assay_ledger.agents.observing import NOBODY, LoopObserver, correlation, tell
 from assay_ledger.chain.client import Chain, Head
 from assay_ledger.contract import Call
@@ -130,7 +130,7 @@ class ActorLoop(ABC, Generic[V, A]):
         self.on_rest: Callable[[V], None] = lambda _: None
         """Is told what the actor sees each time that it has nothing to do."""
         self.observer: LoopObserver[V] = NOBODY
-        self._looks = Looks()
+        self._looks = LooksTold()
         self._parked: dict[A, _Parked] = {}
         self._told_at = float("-inf")
         self._seen = Head(0, 0)

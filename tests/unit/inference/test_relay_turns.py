@@ -46,7 +46,7 @@ def test_nothing_is_signed_for_who_hangs_up_while_others_vouchers_go_first(tmp_p
     purse.close()
 
 
-class Ended:
+class EndedAsks:
     """Answers of which it is known when the thread that asks for one has ended."""
 
     def __init__(self, asker: PaidAnswers) -> None:
@@ -70,7 +70,7 @@ def test_nothing_is_signed_for_who_was_told_that_the_time_is_over(
     first = threading.Thread(target=lambda: list(asker.ask(ANOTHER)))
     first.start()
     assert busy.asked.wait(60)
-    second: Any = Ended(asker)
+    second: Any = EndedAsks(asker)
     with TestClient(make_relay(second, 0.3, hosts=["testserver"])) as client:
         late = client.post("/v1/completions", json=ASKED.model_dump() | {"stream": stream})
         assert late.status_code == 504 and late.json()["error"]["code"] == "AnswerLate"
@@ -81,7 +81,7 @@ def test_nothing_is_signed_for_who_was_told_that_the_time_is_over(
     purse.close()
 
 
-class SlowGateway(BusyGateway):
+class TwoPieceGateway(BusyGateway):
     """Its answer comes in two pieces."""
 
     def events(self, response: object) -> Iterator[dict[str, Any]]:
@@ -95,7 +95,7 @@ def test_an_answer_that_comes_after_the_relays_time_is_broken_off_and_goes_on(
 ) -> None:
     """Bad luck: it was read to its end for nobody, and whoever asked again paid for all of it once more."""
     monkeypatch.setattr("assay.inference.relay.app.BESIDE_S", 0.0)
-    slow, purse = SlowGateway(), Purse(tmp_path, payer(0), PursePlace(DOMAIN, ME, TOKEN), Wei(0), Wei(10_000))
+    slow, purse = TwoPieceGateway(), Purse(tmp_path, payer(0), PursePlace(DOMAIN, ME, TOKEN), Wei(0), Wei(10_000))
     asker = answers(slow, purse)
     asked = ASKED.model_dump() | {"stream": stream}
     with TestClient(make_relay(asker, 0.3, hosts=["testserver"])) as client:

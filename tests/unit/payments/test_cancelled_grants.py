@@ -24,7 +24,7 @@ from assay_ledger.rounds.money_records import MoneyRecords
 ADA, VERA, SHARE = Address(b"\x0a" * 20), Address(b"\x0b" * 20), Wei(10**18)
 
 
-class Told:
+class ToldOfMoney:
     """The records of a run's money, told of one thing after the other."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Told:
 
 def test_an_actor_vests_nothing_that_a_conviction_cancelled() -> None:
     """Its transactions released nothing, and what it was shown as its own was nobody's."""
-    told = Told()
+    told = ToldOfMoney()
     before, lost, other = told.work(1, 100), told.work(1, 101), told.work(2, 200)
     found, taken = told.finding(1, 200), told.finding(2, 200)
     assert told.money.pending == {ADA: 3 * SHARE, VERA: 2 * SHARE}
