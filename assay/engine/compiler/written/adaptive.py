@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-Size = int | None | Sequence[int | None]
+PooledSize = int | None | Sequence[int | None]
 
 
-def _sizes(wanted: Size, given: Sequence[int]) -> list[int]:
+def _sizes(wanted: PooledSize, given: Sequence[int]) -> list[int]:
     """The sizes that are asked for; None keeps the given one."""
     each = wanted if isinstance(wanted, Sequence) else [wanted] * len(given)
     return [n if w is None else int(w) for w, n in zip(each, given, strict=True)]
@@ -23,7 +23,7 @@ def _edges(size: int, out: int) -> list[tuple[int, int]]:
     return [(k * size // out, -(-(k + 1) * size // out)) for k in range(out)]
 
 
-def max_pool2d(x: Tensor, size: Size) -> tuple[Tensor, Tensor]:
+def max_pool2d(x: Tensor, size: PooledSize) -> tuple[Tensor, Tensor]:
     """Maxima of windows of x [..., H, W], and the position in the plane of the first element that is one: [..., *size].
 
     One window of all sizes alike, where they divide; else one product of a row's and a column's window each.
@@ -45,23 +45,23 @@ def max_pool2d(x: Tensor, size: Size) -> tuple[Tensor, Tensor]:
     return torch.cat(maxima, -1).reshape(shape), torch.cat(places, -1).reshape(shape)
 
 
-def max_pool1d(x: Tensor, size: Size) -> tuple[Tensor, Tensor]:
+def max_pool1d(x: Tensor, size: PooledSize) -> tuple[Tensor, Tensor]:
     """The same of x [..., L]."""
     found = max_pool2d(x.unsqueeze(-2), [1, *_sizes(size, x.shape[-1:])])
     return found if found is NotImplemented else (found[0].squeeze(-2), found[1].squeeze(-2))
 
 
-def _chosen(pool: Callable[[Tensor, Size], tuple[Tensor, Tensor]]) -> Callable[..., Any]:
+def _chosen(pool: Callable[[Tensor, PooledSize], tuple[Tensor, Tensor]]) -> Callable[..., Any]:
     """As torch.nn.functional has it: maxima alone unless positions are asked for."""
 
-    def chosen(x: Tensor, output_size: Size, return_indices: bool = False) -> Any:
+    def chosen(x: Tensor, output_size: PooledSize, return_indices: bool = False) -> Any:
         found = pool(x, output_size)
         return found if return_indices or found is NotImplemented else found[0]
 
     return chosen
 
 
-def _both(pool: Callable[[Tensor, Size], tuple[Tensor, Tensor]]) -> Callable[..., Any]:
+def _both(pool: Callable[[Tensor, PooledSize], tuple[Tensor, Tensor]]) -> Callable[..., Any]:
     return lambda x, output_size, return_indices=False: pool(x, output_size)
 
 
