@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -12,10 +13,15 @@ from dataclasses import asdict, dataclass, field
 from subprocess import Popen
 from typing import Any, Final
 
+import psutil
+
 from assay_ledger.processes.children import spawn, stop
 
 PATIENCE_S: Final = 120.0
-"""Seconds after which a comparison that says nothing is taken for one that never ends."""
+"""Seconds of its own processor time after which a comparison that says nothing is taken for one that never ends."""
+
+LONGEST_S: Final = 1800.0
+"""The same of all time, for one that computes nothing; on a machine with much other work one waits for its turn."""
 
 CASES: Final = 1000
 """Cases after which a process starts afresh: by then it has taken about a gigabyte."""
@@ -72,7 +78,8 @@ class _Process:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
         command = [sys.executable, "-m", "assay.conformance.fuzz.worker", json.dumps(options)]
         self.child: Popen[bytes] = spawn(command, pipe_stdout=True, env=environment)
-        self.name, self.heard, self.rest = "start", time.monotonic(), b""
+        self.name, self.rest = "start", b""
+        self._note()
 
     def lines(self) -> list[bytes]:
         """Whole lines that have come; none when the process has ended, or is said to be there but silent."""
@@ -80,9 +87,24 @@ class _Process:
         data = os.read(self.child.stdout.fileno(), 1 << 16)
         if not data:
             return []
-        self.heard = time.monotonic()
+        self._note()
         *whole, self.rest = (self.rest + data).split(b"\n")
         return whole or [b""]
+
+    def is_stuck(self) -> bool:
+        """Whether it has said nothing for too long."""
+        silent = time.monotonic() - self._heard
+        return silent > LONGEST_S or (silent > PATIENCE_S and self._spent() - self._spent_then > PATIENCE_S)
+
+    def _note(self) -> None:
+        self._heard, self._spent_then = time.monotonic(), self._spent()
+
+    def _spent(self) -> float:
+        """Processor seconds of the process; 0 once it is gone, which its output's end tells."""
+        with contextlib.suppress(psutil.Error):
+            times = psutil.Process(self.child.pid).cpu_times()
+            return times.user + times.system
+        return 0.0
 
 
 class Campaign:
@@ -122,8 +144,8 @@ class Campaign:
                     if not lines:
                         self._replace(worker, selector, f"ended by signal {-(worker.child.wait() or 0)}")
                 for worker in workers:
-                    if time.monotonic() - worker.heard > PATIENCE_S:
-                        self._replace(worker, selector, f"silent for {PATIENCE_S:.0f} s")
+                    if worker.is_stuck():
+                        self._replace(worker, selector, f"silent for {PATIENCE_S:.0f} s of its processor time")
         finally:
             selector.close()
             for worker in workers:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from assay.conformance.fuzz import campaign
 from assay.conformance.fuzz import executors as fuzz_executors
 from assay.conformance.fuzz.campaign import Campaign, CampaignResult, _Process
 from assay.conformance.fuzz.executors import ReferenceRun, executors
@@ -136,3 +138,25 @@ def test_a_process_starts_afresh_after_its_cases_and_leaves_none_out(monkeypatch
     found = Campaign(60, 7, only=["stock"], programs=5).run()
     assert drawn[:5] == [7, 8, 9, 10, 11]
     assert (found.differences, found.crashes) == (0, 0) and found.pairs[0].programs >= 4
+
+
+def test_a_process_that_waits_for_a_busy_machine_is_not_taken_for_one_that_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(campaign, "PATIENCE_S", 0.5)
+    process = _Process(0, 1, ["stock"])
+    try:
+        process.child.send_signal(signal.SIGSTOP)
+        time.sleep(0.6)
+        assert not process.is_stuck()
+        monkeypatch.setattr(campaign, "LONGEST_S", 0.5)
+        assert process.is_stuck()
+        monkeypatch.setattr(campaign, "LONGEST_S", 1e9)
+        process.child.send_signal(signal.SIGCONT)
+        while not process.is_stuck():  # it computes, and what it says is not read
+            time.sleep(0.05)
+        assert process.lines()
+        assert not process.is_stuck()
+    finally:
+        process.child.kill()
+        process.child.wait()
