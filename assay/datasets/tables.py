@@ -75,7 +75,8 @@ def csv_rows(file: SourceFile, columns: Sequence[str]) -> Iterator[TableRow]:
 
     Raises UserError (DataUnreadable, BadRow, NoSuchField).
     """
-    csv.field_size_limit(MAX_LINE)
+    # One limit for all of the process, by which others read their tables as well: it is only ever raised.
+    csv.field_size_limit(max(MAX_LINE, csv.field_size_limit()))
     number = 0
 
     def lines() -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,21 @@ def test_more_digits_than_python_reads_are_text(tmp_path: Path) -> None:
     refused("BadRow", "line 3: 'x' holds neither a number", [table], DataTerms(fields=("x",)), tmp_path / "out")
 
 
+@pytest.fixture
+def short_cells() -> Iterator[None]:
+    """A limit of the whole process, which importlib, for one, reads its tables by."""
+    before = csv.field_size_limit(8)
+    yield
+    csv.field_size_limit(before)
+
+
+def test_reading_a_table_lowers_no_limit_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MAX_LINE", 8)
+    before = csv.field_size_limit()
+    convert([written(tmp_path / "rows.csv", "x\n1\n")], tmp_path / "out", DataTerms(fields=("x",)))
+    assert csv.field_size_limit() == before
+
+
 def test_bytes_that_are_no_text_and_lines_without_end_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,6 +121,12 @@ def test_bytes_that_are_no_text_and_lines_without_end_are_refused(
     convert([table], tmp_path / "out", DataTerms(fields=("x",)))
     table.write_bytes(b"x\n" + b"1" * 8 + b"\n")
     refused("BadRow", "line 2: the line has more than 8 bytes", [table], DataTerms(fields=("x",)), tmp_path / "more")
+
+
+@pytest.mark.usefixtures("short_cells")
+def test_a_cell_of_many_lines_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MAX_LINE", 8)
+    table = tmp_path / "rows.csv"
     table.write_bytes(b'x\n"' + b"1\n" * 5 + b'"\n')
     refused(
         "BadRow", "it is no CSV (field larger than field limit (8)", [table], DataTerms(fields=("x",)), tmp_path / "m"
