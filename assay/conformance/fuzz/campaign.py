@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass, field
 from subprocess import Popen
 from typing import Any, Final
 
-import psutil
-
 from assay_ledger.processes.children import spawn, stop
 
 PATIENCE_S: Final = 120.0
@@ -101,6 +99,8 @@ class _Process:
 
     def _spent(self) -> float:
         """Processor seconds of the process; 0 once it is gone, which its output's end tells."""
+        import psutil  # which a bare checkout has not
+
         with contextlib.suppress(psutil.Error):
             times = psutil.Process(self.child.pid).cpu_times()
             return times.user + times.system
