@@ -105,9 +105,9 @@ def _forbidden_amd(text: str) -> set[str]:
 
 def fused_amd(text: str) -> set[str]:
     """Fused multiply-adds beyond those by which AMD's compiler rounds correctly: five refine a quotient, two a square
-    root; what has the factor -2^32 takes the low half of an integer from an f32.
+    root. A factor of 2^32 or -2^32 is exact: by them a quotient of i64 begins, and an f32 gives an integer's low half.
     """
-    fused = re.findall(r"^\s+(v_fmac?_f32\S*) (?!.*(?:0xcf800000|, s\d+, \|v\d+\|$))", text, re.MULTILINE)
+    fused = re.findall(r"^\s+(v_fmac?_f32\S*) (?!.*(?:0x[4c]f800000|, s\d+, \|v\d+\|$))", text, re.MULTILINE)
     meant = 5 * len(re.findall(r"\bv_div_fixup_f32", text)) + 2 * len(re.findall(r"\bv_sqrt_f32", text))
     return set(fused) if len(fused) > meant else set()
 
