@@ -114,11 +114,10 @@ def numbers_of(rows: Iterable[TableRow]) -> Iterator[TableRow]:
     """Rows of text with numbers in the columns in which the first row has some; a cell that is none stays text."""
     are_numbers: list[bool] | None = None
     for row in rows:
-        found = [_number(text) for text in row.values]
         if are_numbers is None:
-            are_numbers = [number is not None for number in found]
-        cells = zip(row.values, found, are_numbers, strict=True)
-        yield TableRow(row.where, tuple(n if taken and n is not None else text for text, n, taken in cells))
+            are_numbers = [_number(text) is not None for text in row.values]
+        cells = zip(row.values, are_numbers, strict=True)
+        yield TableRow(row.where, tuple(_number_or_text(text) if taken else text for text, taken in cells))
 
 
 def parquet_rows(file: SourceFile, columns: Sequence[str]) -> Iterator[TableRow]:
@@ -177,6 +176,11 @@ def _number(text: str) -> int | float | None:
     if _INTEGER.fullmatch(text):
         return int(text)
     return float(text) if _FRACTION.fullmatch(text) else None
+
+
+def _number_or_text(text: str) -> int | float | str:
+    found = _number(text)
+    return text if found is None else found
 
 
 def _reason(error: Exception) -> str:
