@@ -47,7 +47,7 @@ abstract contract DutyTargets is Epochs {
         secret = answer.secret;
         uint256 call = _epochs[epoch].call;
         // Attack: a chain that ends in zero, which is a secret as any other.
-        bool known = secret != 0 || answer.inTime || answer.shownIn != 0;
+        bool known = answer.inTime || answer.shownIn != 0;
         bool shown = known && via >= epoch && _epochs[via].shift == _epochs[epoch].shift;
         // Attack: read the secret of one chain as a link of another. Skipped calls are of the chain that skipped them.
         if (!shown || _epochs[via].call > call + answer.skipped) revert SecretNotShown(ticket, epoch, via);
