@@ -37,7 +37,7 @@ class AuditorWork(Enum):
     REPLAY = "replays and says what it found"
     BLIND = "invents the result"
     COPY = "copies another's result of the same claim where there is one"
-    SILENT = "never opens"
+    SILENT = "never opens, or in some epochs only"
     ACCUSE = "accuses whatever it is drawn for"
 
 
@@ -61,7 +61,7 @@ class Character:
     auditor: AuditorWork = AuditorWork.REPLAY
     complicity: Complicity = Complicity.NONE
     every: int = 1
-    """False work is done in each epoch of this number only, honest work in the others."""
+    """False work and silence are of each epoch of this number only; in others its owner is honest."""
     is_for_sale: bool = False
     """Whether it is everybody's accomplice, for a bribe, or its own alone."""
 
@@ -184,6 +184,9 @@ class Population:
     def _invents(self, who: Character) -> bool:
         return who.solver is SolverWork.FALSE and self._epoch % who.every == 0
 
+    def _is_silent(self, who: Character) -> bool:
+        return who.auditor is AuditorWork.SILENT and self._epoch % who.every == 0
+
     def _audit(self, scene: _Scene, duties: Sequence[ReplayDuty]) -> None:
         mine: dict[TicketNumber, list[ReplayDuty]] = {t: [] for t in self._tickets}
         for duty in duties:
@@ -194,7 +197,7 @@ class Population:
             for_friends = [d for d in mine[ticket] if self._is_accomplice(owner, d)]
             for duty in for_friends:
                 self._bribe(owner, duty)
-            if who.auditor is AuditorWork.SILENT or (for_friends and who.complicity is Complicity.HIDE):
+            if self._is_silent(who) or (for_friends and who.complicity is Complicity.HIDE):
                 continue
             self._model.open_secret(ticket)
             for duty in mine[ticket]:

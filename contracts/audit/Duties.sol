@@ -130,7 +130,7 @@ contract Duties is DutyTargets {
         bytes32 seed = _epochs[epoch].seed;
         uint256 drawn = DutyDraws.draw(secret, seed, target.id, ticket, kind);
         if (drawn >= target.threshold) revert NotDrawn(target.id, ticket);
-        rank = DutyDraws.rank(drawn, target.threshold);
+        rank = DutyDraws.rank(drawn, target.scale);
         _attestations.record(
             Drawn({
                 id: DutyDraws.attestation(epoch, ticket, kind, target.id),

@@ -14,8 +14,10 @@ import {Epochs} from "./Epochs.sol";
 abstract contract DutyTargets is Epochs {
     /// @notice Epochs after the last round's own in which duties are drawn: in all of them work of it may be.
     uint24 public constant LAST_EPOCHS = 3;
-    /// @notice At which a missed claim is drawn again.
+    /// @notice At which a missed claim is drawn again, and relative to which it ranks.
     uint256 public constant AGAIN_PPM = 3_000_000;
+    /// @notice The same of a claim that was missed in an epoch without fines.
+    uint256 public constant UNFINED_PPM = 1_000_000;
 
     ICommitments internal immutable _commitments;
     IAttestations internal immutable _attestations;
@@ -27,10 +29,11 @@ abstract contract DutyTargets is Epochs {
     uint24 public lastEpoch;
     mapping(uint24 epoch => mapping(uint32 ticket => Answer)) internal _answers;
 
-    /// @dev A duty in an epoch: what is audited, its draw's threshold, and the commitment underneath.
+    /// @dev A duty in an epoch: what is audited, below what its draw is one and relative to what it ranks, and the commitment underneath.
     struct Target {
         bytes32 id;
         uint256 threshold;
+        uint256 scale;
         uint64 round;
         uint32 seat;
     }
@@ -70,8 +73,17 @@ abstract contract DutyTargets is Epochs {
         // Attack: show a miss when its claim is settled, and let who answers accuse what no game can be opened on.
         bool late = epoch > _lastOf(home) || _answers[m.via][m.ticket].shownIn + 1 != epoch;
         if (own || late) revert NotADuty(duty.kind, epoch);
-        _mustBeMissed(m, target, _attestations.isDoubted(m.epoch, m.ticket));
-        target.threshold = DutyDraws.threshold(AGAIN_PPM, _epochs[epoch].onCall);
+        bool doubted = _attestations.isDoubted(m.epoch, m.ticket);
+        _mustBeMissed(m, target, doubted);
+        uint256 ppm = AGAIN_PPM;
+        if (!doubted && !_epochs[m.epoch].fines) {
+            // Attack: keep an epoch from fining, and be paid for what it left undone several times over. What was not opened is drawn
+            // again by its share; all else once.
+            if (!_answers[m.epoch][m.ticket].inTime && !_isAgain(m.kind)) revert NotADuty(duty.kind, epoch);
+            ppm = UNFINED_PPM;
+        }
+        target.threshold = DutyDraws.threshold(ppm, _epochs[epoch].onCall);
+        target.scale = DutyDraws.threshold(AGAIN_PPM, _epochs[epoch].onCall);
     }
 
     /// @dev Duties end with the work: their last epoch is known once one began after the last commitment of all.
@@ -112,7 +124,7 @@ abstract contract DutyTargets is Epochs {
         }
         if (!exists) revert NotADuty(kind, epoch);
         if (again) ppm = _unopened(_epochs[home], ppm);
-        target.threshold = DutyDraws.threshold(ppm, _epochs[epoch].onCall);
+        target.threshold = target.scale = DutyDraws.threshold(ppm, _epochs[epoch].onCall);
     }
 
     /// @dev Is this the first epoch that began after the round took its last commitment?
@@ -136,7 +148,7 @@ abstract contract DutyTargets is Epochs {
         bytes32 id = DutyDraws.attestation(m.epoch, m.ticket, m.kind, target.id);
         if (!doubted && _attestations.attestationOf(id).ticket != 0) revert DutyAnswered(id);
         Answer storage answer = _answers[m.epoch][m.ticket];
-        uint256 rank = DutyDraws.rank(drawn, target.threshold);
+        uint256 rank = DutyDraws.rank(drawn, target.scale);
         // Attack: drop the duty that one is paid to drop, as one too many. The lowest draws are the duties.
         if (answer.answered == _capacity && rank > answer.topRank) revert DutyBeyondCapacity(rank, answer.topRank);
     }

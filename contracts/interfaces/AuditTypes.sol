@@ -35,7 +35,7 @@ enum DutyKind {
     REAUDIT, // an attestation of the epoch before, at rate q
     WORK_AGAIN, // a commitment of the epoch before, at p times the share that did not open
     REAUDIT_AGAIN, // an attestation of the epoch before that, at q times that share
-    MISSED // a claim that somebody missed, at rate 3: once a claim and epoch, however many missed it
+    MISSED // a claim that somebody missed, at rate 3, or 1 without fines: once a claim and epoch, however many missed it
 }
 
 /// @notice A duty that somebody missed, and where the secret that drew it was shown.

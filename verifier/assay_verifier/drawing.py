@@ -14,6 +14,7 @@ from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import (
     AGAIN_PPM,
     MAX_AUDITED,
+    UNFINED_PPM,
     CallAnswer,
     DrawnDuty,
     DutyKind,
@@ -121,6 +122,9 @@ class _Target:
     duty: DrawnDuty
     id: Digest
     threshold: int
+    """Below which its draw is one."""
+    scale: int
+    """Relative to which it ranks."""
     round: int
     seat: Seat
     by: TicketId
@@ -189,7 +193,7 @@ class DutyBook:
             drawn = draws.draw(secret, seed, target.id, ticket, kind)
             if drawn < target.threshold:
                 key = draws.witness_key(secret, seed, target.id, ticket, kind)
-                rank = draws.rank_of(drawn, target.threshold)
+                rank = draws.rank_of(drawn, target.scale)
                 yield Drawn(rank, target.duty, target.id, target.round, target.seat, key, target.audited, target.by)
 
     def _unanswered(
@@ -234,7 +238,7 @@ class DutyBook:
             below = draws.threshold(work_ppm, on_call)
             for seen in self._records.works_of(home):
                 duty = DrawnDuty(kind, seen.round, seen.seat)
-                yield _Target(duty, seen.digest, below, seen.round, seen.seat, NO_TICKET, ())
+                yield _Target(duty, seen.digest, below, below, seen.round, seen.seat, NO_TICKET, ())
             kind = DutyKind.REAUDIT_AGAIN if again else DutyKind.REAUDIT
             below = draws.threshold(reaudit_ppm, on_call)
             for made in self._records.attestations_of(home - 1) if home else ():
@@ -242,7 +246,7 @@ class DutyBook:
                 if self._records.exists(made.ticket):
                     duty = DrawnDuty(kind, attestation=made.id)
                     keys = made.finding.keys if len(made.finding.keys) <= MAX_AUDITED else ()
-                    yield _Target(duty, made.id, below, made.round, made.seat, made.ticket, keys)
+                    yield _Target(duty, made.id, below, below, made.round, made.seat, made.ticket, keys)
 
     def _again_of(self, number: int) -> tuple[_Target, ...]:
         """What others missed, as the secrets shown in the epoch before prove it."""
@@ -252,17 +256,28 @@ class DutyBook:
         return self._again[number]
 
     def _again_targets(self, number: int) -> Iterator[_Target]:
-        """Each claim once, however many missed it: the first miss found proves it."""
-        below = draws.threshold(AGAIN_PPM, self._records.epochs[number].on_call)
-        seen: set[Digest] = set()
+        """Each claim once, however many missed it: the first miss found that draws it at the highest rate proves it."""
+        on_call = self._records.epochs[number].on_call
+        scale = draws.threshold(AGAIN_PPM, on_call)
+        found: dict[Digest, _Target] = {}
         for via, ticket in self._records.answers_shown_in(number - 1):
             for home in self.calls_shown_by(via, ticket):
                 for one in self._drawn_again(home, ticket, via):
                     # A claim may be settled once nothing draws it any more.
-                    is_late = number > last_drawn(self._records.epochs, home - one.duty.kind.is_again)
-                    if is_late or one.target in seen:
+                    if number > last_drawn(self._records.epochs, home - one.duty.kind.is_again):
                         continue
-                    seen.add(one.target)
-                    missed = Missed(one.duty.kind, home, ticket, via)
-                    duty = replace(one.duty, kind=DutyKind.MISSED, missed=missed)
-                    yield _Target(duty, one.target, below, one.round, one.seat, one.by, one.audited)
+                    below = draws.threshold(self._rate_again(home, ticket, one.duty.kind), on_call)
+                    if below and (one.target not in found or found[one.target].threshold < below):
+                        missed = Missed(one.duty.kind, home, ticket, via)
+                        duty = replace(one.duty, kind=DutyKind.MISSED, missed=missed)
+                        found[one.target] = _Target(
+                            duty, one.target, below, scale, one.round, one.seat, one.by, one.audited
+                        )
+        yield from found.values()
+
+    def _rate_again(self, number: int, ticket: TicketId, kind: DutyKind) -> int:
+        """At which a miss of a call is drawn again, in parts per million; 0: what was not opened is, by its share."""
+        if self._records.is_doubted(number, ticket) or self._records.epochs[number].fines:
+            return AGAIN_PPM
+        answer = self._records.answer_of(number, ticket)
+        return UNFINED_PPM if kind.is_again or (answer is not None and answer.in_time) else 0

@@ -153,7 +153,7 @@ class Duties(DutyTargets):
         self.attestations.check(key, target.round, target.seat, result)
         name = draws.attestation_id(number, ticket, kind, target.id)
         made = DrawnResult(name, key, target.round, target.seat, number, ticket, result)
-        return draws.rank_of(drawn, target.threshold), made
+        return draws.rank_of(drawn, target.scale), made
 
     def _once(self, name: Digest | TicketId) -> None:
         if name in self._fined:

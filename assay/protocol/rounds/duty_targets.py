@@ -12,6 +12,7 @@ from assay.protocol.rounds.attestations import Attestations
 from assay.protocol.rounds.duty_types import (
     AGAIN_PPM,
     LAST_EPOCHS,
+    UNFINED_PPM,
     Attestation,
     CallAnswer,
     DrawnDuty,
@@ -27,10 +28,13 @@ from assay.protocol.types import Digest, Seat
 
 @dataclass(frozen=True, slots=True)
 class DutyTarget:
-    """A duty in an epoch: what is audited, below what its draw is one, and the commitment underneath."""
+    """A duty in an epoch: what is audited, and the commitment underneath."""
 
     id: Digest
     threshold: int
+    """Below which its draw is one."""
+    scale: int
+    """Relative to which it ranks."""
     round: int
     seat: Seat
 
@@ -84,8 +88,17 @@ class DutyTargets(Epochs):
         late = number > last_drawn(self.epochs, home) or (shown.shown_in if shown else 0) + 1 != number
         if own or late:
             raise refuse("NotADuty", kind=duty.kind, epoch=number)
-        self._check_missed(missed, target, (missed.epoch, missed.ticket) in self.attestations.doubted, now)
-        return replace(target, threshold=draws.threshold(AGAIN_PPM, self._epoch(number).on_call))
+        doubted = (missed.epoch, missed.ticket) in self.attestations.doubted
+        self._check_missed(missed, target, doubted, now)
+        ppm, on_call = AGAIN_PPM, self._epoch(number).on_call
+        if not doubted and not self._epoch(missed.epoch).fines:
+            # Attack: keep an epoch from fining, and be paid for what it left undone several times over. What was not
+            # opened is drawn again by its share; all else once.
+            answer = self.answers.get((missed.epoch, missed.ticket))
+            if not (answer and answer.in_time) and not missed.kind.is_again:
+                raise refuse("NotADuty", kind=duty.kind, epoch=number)
+            ppm = UNFINED_PPM
+        return replace(target, threshold=draws.threshold(ppm, on_call), scale=draws.threshold(AGAIN_PPM, on_call))
 
     def _on_began(self, now: int) -> None:
         """Duties end with the work: their last epoch is known once one began after the last commitment of all."""
@@ -117,7 +130,8 @@ class DutyTargets(Epochs):
             raise none
         if again:
             ppm = unopened(self._epoch(home), ppm)
-        return DutyTarget(name, draws.threshold(ppm, self._epoch(number).on_call), round_, seat)
+        below = draws.threshold(ppm, self._epoch(number).on_call)
+        return DutyTarget(name, below, below, round_, seat)
 
     def _attestation(self, name: Digest) -> Attestation | None:
         return self.attestations.attestations.get(name)
@@ -142,7 +156,7 @@ class DutyTargets(Epochs):
         if not doubted and self._attestation(name) is not None:
             raise refuse("DutyAnswered", attestation=name)
         answer = self.answers.get((missed.epoch, missed.ticket))
-        rank = draws.rank_of(drawn, target.threshold)
+        rank = draws.rank_of(drawn, target.scale)
         # Attack: drop the duty that one is paid to drop, as one too many. The lowest draws are the duties.
         if answer is not None and answer.answered == self.terms.capacity and rank > answer.top_rank:
             raise refuse("DutyBeyondCapacity", rank=rank, top_rank=answer.top_rank)

@@ -24,7 +24,10 @@ LAST_EPOCHS: Final = 3
 """Epochs after the last round's own in which duties are drawn: in all of them work of it may be."""
 
 AGAIN_PPM: Final = 3_000_000
-"""At which a missed claim is drawn again."""
+"""At which a missed claim is drawn again, and relative to which it ranks."""
+
+UNFINED_PPM: Final = 1_000_000
+"""The same of a claim that was missed in an epoch without fines."""
 
 
 class DutyKind(IntEnum):

@@ -130,7 +130,7 @@ class DutiesContract(Contract):
     )
 
     def again_ppm(self) -> Query[int]:
-        """At which a missed claim is drawn again."""
+        """At which a missed claim is drawn again, and relative to which it ranks."""
         return self._query("AGAIN_PPM()", "(uint256)", lambda v: v[0])
 
     def last_epochs(self) -> Query[int]:
@@ -144,6 +144,10 @@ class DutiesContract(Contract):
     def max_repeats(self) -> Query[int]:
         """`MAX_REPEATS`."""
         return self._query("MAX_REPEATS()", "(uint8)", lambda v: v[0])
+
+    def unfined_ppm(self) -> Query[int]:
+        """The same of a claim that was missed in an epoch without fines."""
+        return self._query("UNFINED_PPM()", "(uint256)", lambda v: v[0])
 
     def absent(self, ticket: TicketId, epoch: int) -> Call:
         """Fines a ticket that did not open 3 w (1 + c / 2); half goes to the caller."""

@@ -178,7 +178,7 @@ class DutyStage(ModelAndContracts):
                 continue
             drawn = draws.draw(secret, seed, target.id, TicketId(ticket), duty.kind)
             if drawn < target.threshold:
-                found.append((draws.rank_of(drawn, target.threshold), duty))
+                found.append((draws.rank_of(drawn, target.scale), duty))
         return [duty for _, duty in sorted(found, key=lambda pair: pair[0])]
 
     def result(self, ticket: int, duty: DrawnDuty, lie: bool = False) -> DutyResult:

@@ -189,7 +189,7 @@ class MoneyWorld(MoneyCalls, RoundWorld):
             if drawn < target.threshold:
                 # A claim is drawn again once, however many missed it.
                 name = draws.attestation_id(number, TicketId(ticket), duty.kind, target.id)
-                found.setdefault(name, (draws.rank_of(drawn, target.threshold), duty))
+                found.setdefault(name, (draws.rank_of(drawn, target.scale), duty))
         ranked = sorted(found.values(), key=lambda pair: pair[0])
         return [duty for _, duty in ranked][: self.charter.economics.capacity]
 

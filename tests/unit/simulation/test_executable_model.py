@@ -76,6 +76,26 @@ def test_who_never_opens_is_fined_and_loses_its_stake_after_two_epochs() -> None
     assert model.run.tickets.tickets[next(iter(model.run.tickets.tickets))].convicted_at
 
 
+@pytest.mark.parametrize("mine", [5, 7])
+def test_who_keeps_epochs_from_fining_is_drawn_for_no_more_than_who_answers(mine: int) -> None:
+    """Attack: half of a shift leaves every third epoch undone, for which nobody is fined, and is paid for drawing it
+    again: by the share that did not open, and three times more for each miss.
+    """
+    terms, made = ModelTerms(seats=16, audit_rate=0.4, reaudit_rate=0.2, capacity=8, links=60), []
+    for work in (AuditorWork.REPLAY, AuditorWork.SILENT):
+        characters = [Character(tickets=mine, auditor=work, every=3), Character(16, 8 - mine)]
+        model, population = played(*characters, epochs=45, terms=terms)
+        unfined = [not epoch.fines for epoch in model.run.duties.epochs[1:-1]].count(True)
+        assert unfined == (14 if work is AuditorWork.SILENT else 0)
+        assert population.tally(ME).fines == population.tally(ME).stakes == 0
+        answered = population.labour(ME).attested
+        made.append((answered, answered + population.labour(OTHERS).attested))
+    (honest, all_honest), (silent, all_silent) = made
+    assert silent < honest
+    # Nor does a sponsor pay for more.
+    assert all_silent < 1.1 * all_honest
+
+
 def test_who_accuses_the_honest_loses_its_stake_and_leaves_nobody_frozen() -> None:
     model, population = played(Character(tickets=1, auditor=AuditorWork.ACCUSE), Character(8, 4))
     assert population.tally(ME).stakes > 2
