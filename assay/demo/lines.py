@@ -116,6 +116,8 @@ class RunLines:
                     f"{self._owner(by.ticket, state)} accuses {what} of seat {by.seat} in round {by.round}: "
                     "its own replay ended otherwise"
                 )
+            case duties.DutyLeftOut():
+                return f"ticket {event.ticket} of {self._owner(event.ticket, state)} had no time for one of its duties"
             case duties.DutyFined():
                 return f"ticket {event.ticket} of {self._owner(event.ticket, state)} is fined {self._about(event.fine)}"
         return None

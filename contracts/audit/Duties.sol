@@ -131,6 +131,11 @@ contract Duties is DutyTargets {
         uint256 drawn = DutyDraws.draw(secret, seed, target.id, ticket, kind);
         if (drawn >= target.threshold) revert NotDrawn(target.id, ticket);
         rank = DutyDraws.rank(drawn, target.scale);
+        // Bad luck: no time for one duty of many. Who names what it leaves out owes that, and nothing that it drew beyond c.
+        if (result.accumulators.length == 0) {
+            emit DutyLeftOut(epoch, ticket, kind, target.id);
+            return rank;
+        }
         _attestations.record(
             Drawn({
                 id: DutyDraws.attestation(epoch, ticket, kind, target.id),

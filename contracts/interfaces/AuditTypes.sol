@@ -21,8 +21,8 @@ struct Epoch {
 /// @notice What a ticket did at a call.
 struct Answer {
     bytes32 secret;
-    uint128 topRank; // of the highest draw answered
-    uint8 answered; // duties
+    uint128 topRank; // of the highest draw answered or named
+    uint8 answered; // duties, with those that it named and left out
     uint32 skipped; // calls just before this one that this secret shows too
     uint24 shownIn; // the newest epoch when the secret was shown
     bool inTime;
@@ -63,7 +63,7 @@ struct Finding {
     bytes32[] accumulators; // eight words each, under these keys
 }
 
-/// @notice A duty's result.
+/// @notice A duty's result; without accumulators it names a duty that is left out, and only `duty` counts.
 struct Result {
     Duty duty;
     Work work; // the commitment, as it was committed

@@ -159,6 +159,13 @@ interface IDuties is ICalls {
     /// @param fines whether its absences and misses are fined
     event EpochClosed(uint24 indexed epoch, bool fines);
 
+    /// @notice A ticket named a duty that it leaves out of its answer, without a result: a miss that counts among its `capacity` duties.
+    /// @param epoch number of the epoch
+    /// @param ticket its id
+    /// @param kind of the duty
+    /// @param target what it would audit
+    event DutyLeftOut(uint24 indexed epoch, uint32 indexed ticket, DutyKind kind, bytes32 target);
+
     /// @notice A miss or absence was proven.
     /// @param epoch number of the epoch
     /// @param ticket its id
@@ -176,7 +183,8 @@ interface IDuties is ICalls {
 
     // ------------------------------------------------------------------------------------------------ tickets
 
-    /// @notice Answers a call of the newest epoch, by its seed: the secret, and results in the order of their draws.
+    /// @notice Answers a call of the newest epoch, by its seed: the secret, and results in the order of their draws. One without accumulators
+    /// names a duty that is left out.
     function open(uint32 ticket, bytes32 seed, bytes32 secret, Result[] calldata results) external;
 
     /// @notice Shows the secret of a call that a ticket did not answer, after the epoch closed.

@@ -39,10 +39,9 @@ from assay_verifier.answering import (
     Progressed,
     ReplayPass,
     ReplayUnit,
+    answers_to,
     auditing,
     last_moment,
-    ready,
-    result_of,
 )
 from assay_verifier.audit_jobs import AuditJobs
 from assay_verifier.calling import own_calls
@@ -304,8 +303,7 @@ class ReplayingAgent(Agent):
     def do_open(self, action: OpenCall, view: RunView) -> None:
         """Shows a call's secret with its results."""
         call = next(c for c in self.calls if (c.ticket, c.epoch) == (action.ticket, action.epoch))
-        opened = (own for own in ready(call, self.findings) if own.drawn.rank in action.ranks)
-        results, secret = [result_of(own, self.findings) for own in opened], self.secret(action.ticket, action.epoch)
+        results, secret = answers_to(call, action.ranks, self.findings), self.secret(action.ticket, action.epoch)
         self.send(self.target.duties.open(action.ticket, call.seed, secret, results))
 
     def do_show(self, action: ShowSecret, view: RunView) -> None:

@@ -3,17 +3,18 @@
 Not opening costs more than missing everything, so a call is always opened in time, with what is done. Of the duties
 that are owed the lowest draws come first; a pass that cannot end in time waits for those that can. A result that
 accuses somebody is opened once other kernels have found the same, and left out if they have not by then: a duty missed
-costs 3 w and is drawn again for others, a false accusation by a fault of this machine costs B.
+costs 3 w and is drawn again for others, a false accusation by a fault of this machine costs B. What is left out is
+named where more was drawn than is owed: else all of that would be owed too.
 Source: docs/adr/0033-second-round.md, trailing path 4 to 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from assay.protocol.rounds.duty_types import NO_FINDING, DutyResult, ReplayFinding
+from assay.protocol.rounds.duty_types import NO_FINDING, DutyResult, ReplayFinding, left_out
 from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Seat
@@ -55,6 +56,8 @@ class OwnCall:
     seed: Digest
     deadline: int
     duties: tuple[OwnDuty, ...]
+    draws_more: bool = False
+    """Whether more was drawn than is owed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +212,19 @@ def ready(call: OwnCall, findings: Findings) -> Iterator[OwnDuty]:
     for own in call.duties:
         if findings.finding(own.place, own.keys) is not None and not _missing(own, findings):
             yield own
+
+
+def answers_to(call: OwnCall, ranks: Collection[int], findings: Findings) -> list[DutyResult]:
+    """What a call is opened with: the results of the duties of these ranks that are ready, by rank.
+
+    What is left out is named, if more was drawn than is owed.
+    """
+    opened = {own.drawn.rank for own in ready(call, findings)} & set(ranks)
+    return [
+        result_of(own, findings) if own.drawn.rank in opened else left_out(own.drawn.duty)
+        for own in call.duties
+        if own.drawn.rank in opened or call.draws_more
+    ]
 
 
 def result_of(own: OwnDuty, findings: Findings) -> DutyResult:

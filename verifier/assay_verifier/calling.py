@@ -50,9 +50,9 @@ def own_calls(records: CallRecords, tickets: Sequence[HeldTicket], chains: Ticke
         secret = secret_of(held, chains, records, number)
         if secret is None:
             continue
-        drawn = owed(book.drawn(number, held.id, secret), records.terms.capacity)
-        duties = tuple(_duty(records, held, one) for one in drawn)
-        found.append(OwnCall(held.id, number, epoch.seed, epoch.deadline, duties))
+        drawn = book.drawn(number, held.id, secret)
+        duties = tuple(_duty(records, held, one) for one in owed(drawn, records.terms.capacity))
+        found.append(OwnCall(held.id, number, epoch.seed, epoch.deadline, duties, len(drawn) > len(duties)))
     return tuple(found)
 
 

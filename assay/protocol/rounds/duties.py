@@ -33,6 +33,8 @@ class Duties(DutyTargets):
     ) -> None:
         """Answer a call of the newest epoch, by its seed: the secret, and results in the order of their draws.
 
+        A result without accumulators names a duty that is left out.
+
         Raises RunStopped, NotTheTicketsOwner, TicketConvicted, TicketDrained, EpochNotSeeded, SeedMismatch, TooLate,
         NotCalled, TooManyResults, what `Tickets.advance` raises, NotADuty, NotDrawn, FindingMismatch,
         AccumulatorsMissing, WorkMismatch, NotAscending.
@@ -66,7 +68,8 @@ class Duties(DutyTargets):
             if k and rank <= top:
                 raise refuse("NotAscending", rank=rank, before=top)
             top = rank
-            found.append(drawn)
+            if result.accumulators:
+                found.append(drawn)
         skipped = self.tickets.advance(ticket, number, epoch.call, epoch.start, secret)
         epoch.opened += 1
         for drawn in found:
@@ -150,7 +153,8 @@ class Duties(DutyTargets):
         if drawn >= target.threshold:
             raise refuse("NotDrawn", target=target.id, ticket=ticket)
         key = draws.witness_key(secret, seed, target.id, ticket, kind)
-        self.attestations.check(key, target.round, target.seat, result)
+        if result.accumulators:
+            self.attestations.check(key, target.round, target.seat, result)
         name = draws.attestation_id(number, ticket, kind, target.id)
         made = DrawnResult(name, key, target.round, target.seat, number, ticket, result)
         return draws.rank_of(drawn, target.scale), made

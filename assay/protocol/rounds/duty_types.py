@@ -106,6 +106,7 @@ class CallAnswer:
     secret: Digest
     top_rank: int
     answered: int
+    """Duties, with those that it named and left out."""
     skipped: int
     """Calls just before this one that this secret shows too."""
     shown_in: int
@@ -151,7 +152,7 @@ NO_FINDING: Final = ReplayFinding((ZERO, ZERO, ZERO), ZERO)
 
 @dataclass(frozen=True, slots=True)
 class DutyResult:
-    """A duty's result; `work` is the commitment, as it was made."""
+    """A duty's result; `work` is the commitment, as it was made. Without accumulators the duty is left out."""
 
     duty: DrawnDuty
     work: SeatWork
@@ -159,6 +160,11 @@ class DutyResult:
     update: Digest
     accumulators: tuple[Digest, ...]
     audited: ReplayFinding = NO_FINDING
+
+
+def left_out(duty: DrawnDuty) -> DutyResult:
+    """Names a duty that a ticket does not answer: it owes this one, and nothing that it drew beyond its c."""
+    return DutyResult(duty, SeatWork(0, ZERO, NO_FINDING.ends, ZERO), NO_FINDING.ends, ZERO, ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from assay.protocol.rounds.duty_types import CallAnswer, DrawnDuty, DutyResult
+from assay.protocol.rounds.duty_types import CallAnswer, DrawnDuty, DutyKind, DutyResult
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Round, Wei
 from assay_ledger.contract import Call, Contract, Decoded, Event, Query
@@ -67,6 +67,23 @@ class DutyFined(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class DutyLeftOut(Event):
+    """A ticket named a duty that it leaves out of its answer, without a result: a miss that counts among its
+    `capacity` duties.
+    """
+
+    ABI: ClassVar = "DutyLeftOut(uint24 indexed epoch, uint32 indexed ticket, uint8 kind, bytes32 target)"
+    epoch: int
+    ticket: TicketId
+    kind: DutyKind
+    target: Digest
+
+    @classmethod
+    def _of(cls, v: Decoded) -> DutyLeftOut:
+        return cls(v[0], TicketId(v[1]), DutyKind(v[2]), Digest(v[3]))
+
+
+@dataclass(frozen=True, slots=True)
 class EpochBegan(Event):
     """An epoch began to call."""
 
@@ -114,6 +131,7 @@ class DutiesContract(Contract):
     EVENTS = (
         DutiesEnd,
         DutyFined,
+        DutyLeftOut,
         EpochBegan,
         EpochClosed,
         EpochRepeated,

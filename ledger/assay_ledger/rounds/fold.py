@@ -146,6 +146,8 @@ def _fold_audits(state: RunState, event: Event, now: int, transaction: bytes) ->
             books.duties.on_epoch_closed(event, now)
         case duties.DutiesEnd():
             books.duties.on_end(event)
+        case duties.DutyLeftOut():
+            books.duties.on_left_out(event)
         case duties.DutyFined():
             books.duties.on_duty_fined(event)
         case attestations.Attested():

@@ -190,12 +190,12 @@ class ToldDuties(Duties):
         """A ticket found something, `differs` from the commitment; the kind of its duty."""
         kind = self._kind_of(e)
         self.attestations.on_attested(e, differs)
-        answer, seed = self.answers[e.epoch, e.ticket], self.epochs[e.epoch].seed
-        assert seed is not None
-        drawn = draws.draw(answer.secret, seed, e.target, e.ticket, kind)
-        rank = draws.rank_of(drawn, self._threshold_of(e.epoch, kind))
-        self.answers[e.epoch, e.ticket] = replace(answer, top_rank=rank, answered=answer.answered + 1)
+        self._on_named(e.epoch, e.ticket, kind, e.target)
         return kind
+
+    def on_left_out(self, e: duties.DutyLeftOut) -> None:
+        """A ticket named a duty that it does not answer."""
+        self._on_named(e.epoch, e.ticket, DutyKind(e.kind), e.target)
 
     def on_duty_fined(self, e: duties.DutyFined) -> None:
         """A miss or an absence was proven."""
@@ -211,6 +211,13 @@ class ToldDuties(Duties):
         return len(self._fined)
 
     # --- inside
+
+    def _on_named(self, number: int, ticket: TicketId, kind: DutyKind, target: Digest) -> None:
+        """Duties come in the order of their ranks."""
+        answer, seed = self.answers[number, ticket], self.epochs[number].seed
+        assert seed is not None
+        rank = draws.rank_of(draws.draw(answer.secret, seed, target, ticket, kind), self._threshold_of(number, kind))
+        self.answers[number, ticket] = replace(answer, top_rank=rank, answered=answer.answered + 1)
 
     def _kind_of(self, e: Attested) -> DutyKind:
         kinds = [kind for kind in DutyKind if kind is not DutyKind.NONE]

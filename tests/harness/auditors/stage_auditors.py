@@ -21,9 +21,8 @@ from assay_verifier.answering import (
     OwnCall,
     Progressed,
     ReplayUnit,
+    answers_to,
     auditing,
-    ready,
-    result_of,
 )
 from assay_verifier.calling import own_calls
 from assay_verifier.cheats import AuditCheat, FakeFindings, first_shown, without_lowest
@@ -70,6 +69,8 @@ class StageAuditor:
         chain = self.chains.chain(0)
         self.ticket = stage.register(who, [chain.anchor, *(chain.secret(k) for k in range(1, 40))])
         self.replays = 0
+        self.is_late = False
+        """Whether it comes to its calls with no time left to replay anything."""
 
     def calls(self) -> tuple[OwnCall, ...]:
         """Its calls of the newest epoch."""
@@ -89,14 +90,14 @@ class StageAuditor:
         """Everything it does in the newest epoch."""
         done: dict[tuple[Digest, tuple[Digest, ...]], int] = {}
         while calls := self.calls():
-            action = next(auditing(calls, self.findings, Progressed(done), self.stage.now, 0))
+            now = calls[0].deadline if self.is_late else self.stage.now
+            action = next(auditing(calls, self.findings, Progressed(done), now, 0))
             match action:
                 case OpenCall() if self.cheat is AuditCheat.ABSENT:
                     return
                 case OpenCall(_, epoch, ranks):
                     (call,) = calls
-                    opened = [own for own in ready(call, self.findings) if own.drawn.rank in ranks]
-                    results = [result_of(own, self.findings) for own in opened]
+                    results = answers_to(call, ranks, self.findings)
                     secret = self.stage.secret(self.ticket, epoch)
                     self.stage.duties.open(self.who, self.ticket, call.seed, secret, results, self.stage.now)
                 case ReplayUnit(work, unit):

@@ -146,7 +146,8 @@ def test_results_are_of_commitments_as_they_were_made_and_in_order(stage: DutySt
     assert refused(stage.open, 1, [results[0], results[0]]) == "NotAscending"
     other = replace(results[0], work=replace(results[0].work, update=ZERO))
     assert refused(stage.open, 1, [other]) == "WorkMismatch"
-    assert refused(stage.open, 1, [replace(results[0], accumulators=())]) == "AccumulatorsMissing"
+    two = (*results[0].accumulators, ZERO)
+    assert refused(stage.open, 1, [replace(results[0], accumulators=two)]) == "AccumulatorsMissing"
     nobody = replace(results[0], duty=replace(results[0].duty, seat=Seat(9)))
     assert refused(stage.open, 1, [nobody]) == "NotADuty"
     many = DutyStage()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from assay.protocol.rounds.duty_types import left_out
 from assay.protocol.rounds.ticket_types import TicketTerms
 from assay.protocol.types import Wei
 from tests.harness.contracts import snapshots
@@ -72,6 +73,9 @@ def gas_of_audits(count: int, node: NodeEvm | None = None) -> dict[str, int]:
     for ticket in crew[2 : called // 2 + 1]:
         stage.open(ticket, [])
     gas["open, none"] = stage.gas["open"]
+    if node is None:  # of eight tickets the one that is left has the first place
+        stage.open(crew[-1], [left_out(stage.drawn(crew[-1], work_duties(round_, some))[0])])
+        gas["open, 1 left out"] = stage.gas["open"]
     stage.close()
     gas["closeEpoch"] = stage.gas["closeEpoch"]
     stage.miss(crew[1], 0, duties[1][1], who=0)

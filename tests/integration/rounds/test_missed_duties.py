@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from assay.protocol.digests import ZERO
 from assay.protocol.rounds import duty_draws as draws
-from assay.protocol.rounds.duty_types import DutyKind, DutyResult
+from assay.protocol.rounds.duty_types import DutyKind, DutyResult, left_out
 from assay.protocol.rounds.ticket_types import TicketId, next_link
+from assay.protocol.types import Seat
 from tests.harness.contracts.harness import Reverted
 from tests.harness.rounds.duties import CREW, TERMS, TICKETS, DutyStage, missed, work_duties
 from tests.harness.rounds.duty_scenes import FINE, SEATS, answer_all, begin, crewed_stage
 from tests.harness.rounds.stage import refused
 from tests.harness.rounds.staged_rounds import mark, true_finding, true_work
+from tests.harness.rounds.told_duties import ToldDutyStage
 
 
 @pytest.fixture
@@ -67,6 +71,53 @@ def test_who_answered_fewer_than_c_missed_the_highest_draw_too() -> None:
     answer_all(stage, round_, but=(1,), seats=range(6))
     stage.close()
     assert stage.miss(1, 0, duties[5]) == FINE
+
+
+def test_who_names_what_it_leaves_out_owes_that_alone() -> None:
+    """Bad luck: too slow for one of its c duties. Without a name it would owe all that it drew beyond c too."""
+    stage = ToldDutyStage()
+    stage.crew()
+    round_ = begin(stage, range(6))
+    duties = stage.drawn(1, work_duties(round_, range(6)))
+    results = [stage.result(1, duty) for duty in duties[:4]]
+    stage.open(1, [*results[:2], left_out(duties[2]), results[3]])
+    answer_all(stage, round_, but=(1,), seats=range(6))
+    begin(stage, range(0))
+    assert stage.miss(1, 0, duties[2]) == FINE
+    for duty in duties[4:]:
+        assert refused(stage.miss, 1, 0, duty) == "DutyBeyondCapacity"
+    for duty in (*duties[:2], duties[3]):
+        assert refused(stage.miss, 1, 0, duty) == "DutyAnswered"
+    # It is drawn again, and what is beyond is not.
+    again = [missed(duty, 0, 1) for duty in duties]
+    assert {duty for ticket in CREW for duty in stage.drawn(ticket, again)} == {again[2]}
+    assert len(stage.attestations.attestations) == 3 + 3 * 4
+    stage.compare()
+
+
+def test_what_is_named_twice_not_drawn_or_too_high_spares_nothing() -> None:
+    stage = ToldDutyStage(terms=replace(TERMS, audit_ppm=3_500_000))
+    stage.crew()
+    round_ = begin(stage, range(8))
+    named = work_duties(round_, range(8))
+    duties = stage.drawn(1, named)
+    assert 6 <= len(duties) < 8
+    first, names = stage.result(1, duties[0]), [left_out(duty) for duty in duties]
+    # Attack: c is full by what is named beside its result, so that the second lowest is beyond it.
+    assert refused(stage.open, 1, [first, names[0]]) == "NotAscending"
+    assert refused(stage.open, 1, [names[1], names[1]]) == "NotAscending"
+    (foreign, *_) = [left_out(duty) for duty in named if duty not in duties]
+    assert refused(stage.open, 1, [foreign]) == "NotDrawn"
+    assert refused(stage.open, 1, names[:5]) == "TooManyResults"
+    nobody = left_out(replace(duties[0], seat=Seat(9)))
+    assert refused(stage.open, 1, [nobody]) == "NotADuty"
+    # Attack: name the highest, so that nothing is left to be missed. Those below are missed all the same.
+    stage.open(1, names[-4:])
+    for ticket in CREW[1:]:
+        stage.open(ticket, [])
+    stage.close()
+    assert [stage.miss(1, 0, duty) for duty in duties] == [FINE] * len(duties)
+    stage.compare()
 
 
 def test_nobody_is_fined_on_a_base_that_is_not_final() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from assay.protocol.digests import ZERO
-from assay.protocol.rounds.duty_types import NO_FINDING, DrawnDuty, DutyKind, ReplayFinding
+from assay.protocol.rounds.duty_types import NO_FINDING, DrawnDuty, DutyKind, ReplayFinding, left_out
 from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import TicketId
 from assay.protocol.types import Digest, Seat
@@ -22,6 +23,7 @@ from assay_verifier.answering import (
     Progressed,
     ReplayPass,
     ReplayUnit,
+    answers_to,
     auditing,
     last_moment,
     owed,
@@ -169,6 +171,17 @@ def test_a_call_without_duties_is_opened_too(book: FindingBook) -> None:
 def test_a_call_is_opened_when_everything_is_done(book: FindingBook) -> None:
     found(book, duty(1), duty(2, seat=1))
     assert first(book, call(duty(1), duty(2, seat=1))) == OpenCall(TicketId(1), 3, (1, 2))
+
+
+@pytest.mark.parametrize("draws_more", [False, True])
+def test_what_is_left_out_is_named_where_more_was_drawn_than_is_owed(book: FindingBook, draws_more: bool) -> None:
+    done, missing, unready = duty(1), duty(2, seat=1), duty(3, seat=2, work=LIE)
+    found(book, done, unready)
+    made = replace(call(done, missing, unready), draws_more=draws_more)
+    named = [left_out(missing.drawn.duty), left_out(unready.drawn.duty)]
+    assert answers_to(made, (1, 3), book) == [result_of(done, book), *(named if draws_more else [])]
+    # What was not to be opened is named too.
+    assert answers_to(made, (), book) == ([left_out(done.drawn.duty), *named] if draws_more else [])
 
 
 # --- accusations

@@ -121,6 +121,19 @@ def test_who_drops_a_duty_is_reported_and_the_others_are_drawn_for_it(tmp_path: 
         assert again in made.stage.attestations.attestations
 
 
+@pytest.mark.parametrize("capacity", [1, 2])
+def test_who_has_no_time_is_reported_for_what_it_owes_and_no_more(capacity: int, tmp_path: Path) -> None:
+    made = stage_of(tmp_path, capacity=capacity)
+    made.auditors["mallory"].is_late = True
+    made.epoch()
+    misses = owed_reports(made)
+    assert {miss.ticket for miss in misses if isinstance(miss, ReportMiss)} == {made.auditors["mallory"].ticket}
+    # Both commitments are drawn by everybody.
+    assert len(misses) == capacity
+    answer = made.stage.duties.answers[0, made.auditors["mallory"].ticket]
+    assert answer.answered == (1 if capacity == 1 else 0)
+
+
 def test_who_accuses_falsely_accuses_alone_and_is_accused_for_it(tmp_path: Path) -> None:
     made = stage_of(tmp_path, AuditCheat.FALSE_ACCUSER)
     made.epoch()
