@@ -134,11 +134,13 @@ class RoundWorld(RoundCalls):
         return parameters, momentum, state_digest((parameters, momentum))
 
     def seal(self, who: Address, label: object, round_: Round | None = None, over: Digest | None = None) -> str:
-        """Bind oneself to a root, over what is on chain now if nothing else is named."""
+        """Bind oneself to a root, over what is on chain now if nothing else is named; of no label to zero."""
         r = self.round if round_ is None else round_
         seat = self.seat(who)
         over = self.over_of(r + 1) if over is None else over
-        seal = ids.seal_digest(r, seat, self.root_of(label)[2], over, mark((who, "salt")), who)
+        seal = ZERO
+        if label is not None:
+            seal = ids.seal_digest(r, seat, self.root_of(label)[2], over, mark((who, "salt")), who)
         said = self.do(
             lambda: self.model.generations.seal(who, r, seat, seal, self.now),
             "Generations", "seal", r, seat, seal, who=who,
