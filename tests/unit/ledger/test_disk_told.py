@@ -12,6 +12,7 @@ from eth_account import Account
 from assay.protocol.types import Digest
 from assay_ledger.agents.journal import Journal
 from assay_ledger.chain.sent import SentFile
+from assay_ledger.disk_told import DiskTold
 from assay_ledger.store.local_cache import LocalCache
 from assay_ledger.store.progress import ProgressFolder
 from tests.harness.full_disks import writing_nothing
@@ -46,6 +47,12 @@ def transactions(folder: Path) -> WriteNumber:
     """What is in flight."""
     kept = SentFile(Account.create(), 1, folder / "outbox.jsonl")
     return lambda number: kept.add(bytes([number]) * 99)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What folders of progress say is known to the whole process: an earlier test may have left its disk full."""
+    monkeypatch.setattr("assay_ledger.store.progress._TOLD", DiskTold(logging.getLogger("assay.progress")))
 
 
 @pytest.mark.parametrize("kind", [journal, copies, progress, transactions])
