@@ -3,8 +3,8 @@
     reading     one store after the other, each no longer than it answers; a silent one rests (`Breaker`), so that a
                 dark first store costs a few seconds once and no window
     writing     to the first that takes it before the call returns, to the others in the background, through a queue
-                of bounded size each; what one refuses waits behind the rest, what does not fit is not mirrored, and
-                both are said; what is larger than a queue is read again from the store that took it
+                of bounded size each (`mirror.Mirror`); what is larger than a queue is read again from the store that
+                took it
 
 Nothing is trusted more than with one store: bytes are hashed, whoever they come from.
 Source: docs/adr/0057-stores.md.
@@ -16,13 +16,9 @@ import atexit
 import builtins
 import heapq
 import logging
-import math
 import re
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Final, TypeVar
@@ -30,14 +26,11 @@ from urllib.parse import quote
 
 from assay.protocol.errors import UnavailableError
 from assay.protocol.types import Digest
-from assay_ledger.store.blobs import BlobStore, ObjectMismatch, ObjectMissing, StoreAddressInvalid, open_store
+from assay_ledger.store.blobs import BlobStore, ObjectMissing, StoreAddressInvalid, open_store
 from assay_ledger.store.errors import StoreDenied, StoreFails, StorePartlySilent, StoreUnreachable
 from assay_ledger.store.interfaces import MAX_LISTED, StorePace
+from assay_ledger.store.mirror import QUEUE_BYTES, Mirror
 from assay_ledger.store.telling import CallListener
-
-QUEUE_BYTES: Final = 1 << 28
-QUEUE_CALLS: Final = 4096
-"""What may wait for one mirror; above it the newest is not mirrored. An object that is larger waits as its digest."""
 
 AT_EXIT_S: Final = 60.0
 """How long a process that ends waits for what its mirrors have not taken yet."""
@@ -45,17 +38,12 @@ AT_EXIT_S: Final = 60.0
 CALL_S: Final = 2.0
 """For a call to a store behind which there is another one."""
 
-RETRY_S: Final = 2.0
-MOST_RETRY_S: Final = 600.0
-"""For an object that is read again before each try; the second no more once its source has other bytes."""
-
 _BARE: Final = re.compile(r"[^./~:][^/:]*")
 """A word that is neither an address nor plainly a path."""
 
 _LOG = logging.getLogger("assay.store")
 
 T = TypeVar("T")
-Write = Callable[[BlobStore], object]
 
 
 def open_stores(locations: str) -> BlobStore:
@@ -95,137 +83,6 @@ def _check_commas(locations: str, parts: Sequence[str]) -> None:
     )
 
 
-class _Copying:
-    """The write of an object that no queue holds: read from the store that took it, each try twice as late."""
-
-    def __init__(self, source: BlobStore, digest: Digest, stored: bytes, name: str | None) -> None:
-        self._source, self._digest, self._name = source, digest, name
-        self._size, self._wanted = len(stored), sha256(stored).digest()
-        self._wait, self._until = RETRY_S, float("-inf")
-        self._error = UnavailableError("It was not tried yet.")
-
-    def __call__(self, store: BlobStore) -> None:
-        if time.monotonic() < self._until:
-            raise self._error
-        try:
-            stored = self._source.get_stored(self._digest, self._size)
-            if sha256(stored).digest() != self._wanted:
-                raise ObjectMismatch(f"{self._source.location} has other bytes than it took.")
-            store.put_as(self._digest, stored, self._name)
-        except UnavailableError as error:
-            self._error, self._until = error, time.monotonic() + self._wait
-            # Attack: other bytes in its place, all of which are read every ten minutes for as long as the process
-            # lives. Whoever puts the right ones there again has them mirrored anew.
-            self._wait = min(2 * self._wait, math.inf if isinstance(error, ObjectMismatch) else MOST_RETRY_S)
-            raise
-
-
-class _Mirror:
-    """One store that is written to in the background: what it has not refused yet in order, then what it has; slots, of
-    which only the latest counts, by name.
-
-    Objects and their names may come in any order. A slot that was refused is not tried again, so that nothing older
-    follows a newer one.
-    """
-
-    def __init__(self, store: BlobStore, queue_bytes: int) -> None:
-        self.store = store
-        self._most = queue_bytes
-        self._waits: deque[tuple[Write, int]] = deque()
-        self._refused: deque[tuple[Write, int]] = deque()
-        self._bytes = 0
-        self._slots: dict[str, bytes] = {}
-        self._refused_slots: set[str] = set()
-        self._changed = threading.Condition()
-        self._is_started = False
-        self._is_well = True
-        self.dropped = 0
-
-    def put(self, source: BlobStore, digest: Digest, stored: bytes, name: str | None) -> None:
-        """Queues an object that another store took; what does not fit is dropped and said."""
-        is_large = len(stored) > self._most
-        write = _Copying(source, digest, stored, name) if is_large else lambda s: s.put_as(digest, stored, name)
-        size = 0 if is_large else len(stored)
-        with self._changed:
-            if self._bytes + size > self._most or len(self._waits) + len(self._refused) >= QUEUE_CALLS:
-                self.dropped += 1
-                if self.dropped & (self.dropped - 1) == 0:  # said at the 1st, 2nd, 4th, ...
-                    _LOG.warning(
-                        "%s does not keep up: %d objects are not mirrored to it.", self.store.location, self.dropped
-                    )
-                return
-            self._waits.append((write, size))
-            self._bytes += size
-            self._wake()
-
-    def slot(self, name: str, data: bytes) -> None:
-        """Queues the latest bytes of a slot in place of earlier ones."""
-        with self._changed:
-            self._slots[name] = data
-            self._wake()
-
-    @property
-    def waiting(self) -> int:
-        """Writes that the store has not taken yet."""
-        with self._changed:
-            return len(self._waits) + len(self._refused) + len(self._slots)
-
-    def flush(self, seconds: float) -> bool:
-        """Waits until nothing waits any more; False where that takes longer."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not (self._waits or self._refused or self._slots), seconds)
-
-    def _wake(self) -> None:
-        if not self._is_started:
-            self._is_started = True
-            threading.Thread(target=self._run, daemon=True, name="assay-mirror").start()
-        self._changed.notify_all()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._waits or self._refused or self._slots)
-                name = next(iter(self._slots), None)
-                data = None if name is None else self._slots[name]
-                # Attack: one object that a store refuses for good, and all that comes after it waits.
-                queue = self._waits or self._refused
-                write, size = queue[0] if queue else (None, 0)
-            if name is not None and data is not None:
-                is_taken = self._tried(lambda s: s.write_slot(name, data))  # noqa: B023 (called at once)
-                (self._refused_slots.discard if is_taken else self._refused_slots.add)(name)
-                with self._changed:
-                    if self._slots.get(name) is data:
-                        del self._slots[name]  # a heartbeat that failed is worth no second try
-            is_done = write is None or self._tried(write)
-            with self._changed:
-                if write is not None:
-                    queue.popleft()
-                    if is_done:
-                        self._bytes -= size
-                    else:
-                        self._refused.append((write, size))
-                self._changed.notify_all()
-            if not self._is_well and not self._refused and not self._refused_slots:
-                self._is_well = True
-                _LOG.warning("%s takes what is written to it again.", self.store.location)
-            if not is_done:
-                time.sleep(RETRY_S)
-
-    def _tried(self, write: Write) -> bool:
-        try:
-            write(self.store)
-        except UnavailableError as error:
-            # Once until nothing is refused any more: a mirror that takes nothing must not be found out when it is read.
-            _LOG.log(
-                logging.WARNING if self._is_well else logging.INFO,
-                "%s does not take what is written to it: %s",
-                *(self.store.location, error.message),
-            )
-            self._is_well = False
-            return False
-        return True
-
-
 class MirroredStore(BlobStore):
     """See BlobStore. `stores`: the one that is preferred first; `queue_bytes`: what may wait for each of the others."""
 
@@ -233,7 +90,7 @@ class MirroredStore(BlobStore):
         self.stores = tuple(stores)
         self.location = ",".join(store.location for store in stores)
         self.traffic = stores[0].traffic
-        self._mirrors = {id(store): _Mirror(store, queue_bytes) for store in stores}
+        self._mirrors = {id(store): Mirror(store, queue_bytes) for store in stores}
         atexit.register(self._at_exit)
 
     def tell_calls(self, listener: CallListener) -> None:
