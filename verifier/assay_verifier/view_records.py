@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import takewhile
 
 from assay.protocol.rounds.duty_types import CallAnswer, DutyTerms, Epoch, ReplayFinding
+from assay.protocol.rounds.ids import is_group
 from assay.protocol.rounds.terms import SeatWork
 from assay.protocol.rounds.ticket_types import Ticket, TicketId
 from assay.protocol.types import Digest, Round, Seat
@@ -125,6 +128,16 @@ class ViewRecords:
         """Calls of its shift up to the last one whose secret a ticket showed."""
         return self.view.books.registry.tickets[ticket].shown
 
-    def is_base_final(self, round_: int) -> bool:
-        """Whether the generation that a round starts from is final."""
-        return self.view.books.duties.rounds.is_base_final(round_)
+    def base_final_at(self, round_: int) -> int | None:
+        """Since when the generation that a round starts from is final, in seconds of chain time; None: it is not."""
+        return self.view.state.final_at.get(self.view.round_of(Round(round_)).parent)
+
+    def first_final_since(self, time: int) -> int:
+        """The first epoch with commitments on a base that became final at a time or later; the newest: none is."""
+        # They became final in the order of the chain, and a generation opens the round of its own number, if any.
+        later = takewhile(lambda known: known[1] >= time, reversed(self.view.state.final_at.items()))
+        bases = [node for node, _ in later if not is_group(node)]
+        rounds = [Round(base) for base in bases if base < len(self.view.books.commitments.rounds)]
+        until = min((self.view.commit_until(round_) for round_ in rounds), default=None)
+        newest = len(self.epochs) - 1
+        return newest if until is None else min(newest, bisect_right(self.epochs, until, key=lambda e: e.start))

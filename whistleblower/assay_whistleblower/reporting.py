@@ -25,7 +25,8 @@ MOST_TURNS: Final = 10
 """Places after which all others go at once."""
 
 MEMORY: Final = 6
-"""Closed epochs that are looked through: what is older was reported or has left no stake to fine."""
+"""Closed epochs that are looked through, and that a base is final in which older epochs wait for: what is older still
+was reported, or has left no stake to fine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,12 @@ class FinedRecords(AuditRecords, Protocol):
         """Calls of its shift up to the last one whose secret a ticket showed."""
         ...
 
-    def is_base_final(self, round_: int) -> bool:
-        """Whether the generation that a round starts from is final."""
+    def base_final_at(self, round_: int) -> int | None:
+        """Since when the generation that a round starts from is final, in seconds of chain time; None: it is not."""
+        ...
+
+    def first_final_since(self, time: int) -> int:
+        """The first epoch with commitments on a base that became final at a time or later; the newest: none is."""
         ...
 
 
@@ -134,15 +139,18 @@ class MissesDrawn:
 def reports(records: FinedRecords, owners: Sequence[Address], me: Address, misses: MissesDrawn) -> Iterator[ReportDue]:
     """What there is to report and when it is this owner's, forfeits first; owners: of tickets that count, in order.
 
-    Turns are counted from the beginning of the epoch in which something can be reported. `misses` are kept for the
-    next time.
+    Turns are counted from the beginning of the epoch in which something can be reported, or from when the base under
+    it became final. `misses` are kept for the next time.
     """
     newest = len(records.epochs) - 1
-    looked_at = range(max(0, newest - MEMORY), newest)
+    recent = max(0, newest - MEMORY)
+    # Attack: a game about a true base that lasts longer than anybody looks back, and all that is missed meanwhile is
+    # drawn again at rate 3 and fined never. What a base kept from being fined is looked through once that is final.
+    looked_at = range(min(recent, records.first_final_since(records.epochs[recent].start)), newest)
     closed = [n for n in looked_at if records.epochs[n].fines]
 
-    def due(report: Report, name: Digest, since: int) -> ReportDue:
-        return ReportDue(records.epochs[since + 1].start + wait_of(name, owners, me), report)
+    def due(report: Report, name: Digest, since: int, at: int = 0) -> ReportDue:
+        return ReportDue(max(at, records.epochs[since + 1].start) + wait_of(name, owners, me), report)
 
     for number, later in pairwise(closed):
         for ticket in records.called(number):
@@ -165,12 +173,13 @@ def reports(records: FinedRecords, owners: Sequence[Address], me: Address, misse
             assert answer is not None  # it shows the miss
             # Whose result a ticket was to audit, and has left, can be accused no more.
             is_gone = one.by != 0 and not records.exists(one.by)
-            known = name in seen or records.is_fined(name) or not records.is_base_final(one.round)
-            if number in closed and not (is_gone or known):
+            final_at = records.base_final_at(one.round)
+            known = name in seen or records.is_fined(name)
+            if number in closed and final_at is not None and not (is_gone or known):
                 seen.add(name)
                 # A secret that is shown late can be read once the epoch is over in which it was shown.
                 since = min(max(number, answer.shown_in), newest - 1)
-                yield due(ReportMiss(ticket, number, via, one.duty, name), name, since)
+                yield due(ReportMiss(ticket, number, via, one.duty, name), name, since, final_at)
 
 
 def wait_of(name: Digest, owners: Sequence[Address], me: Address) -> int:

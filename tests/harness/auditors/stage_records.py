@@ -96,8 +96,14 @@ class StageRecords:
     def calls_shown(self, ticket: TicketId) -> int:
         return self._stage.tickets.tickets[ticket].shown
 
-    def is_base_final(self, round_: int) -> bool:
-        return self._stage.rounds.is_base_final(round_)
+    def base_final_at(self, round_: int) -> int | None:
+        return self._stage.rounds.final_at.get(round_)
+
+    def first_final_since(self, time: int) -> int:
+        rounds = self._stage.rounds
+        found = [rounds.until[round_] for round_, at in rounds.final_at.items() if at >= time]
+        began = [number for number, epoch in enumerate(self.epochs) if found and epoch.start > min(found)]
+        return min(began, default=len(self.epochs) - 1)
 
     # --- what calls need
 

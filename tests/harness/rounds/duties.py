@@ -102,6 +102,8 @@ class DutyStage(ModelAndContracts):
 
     def set_round(self, round_: int, until: int, final: bool) -> None:
         self.rounds.until[round_], self.rounds.final[round_] = until, final
+        if final:
+            self.rounds.final_at[round_] = self.now
         self.write("setRound", round_, until, final)
 
     def commit(self, round_: int, seat: int, work: SeatWork | None = None) -> None:

@@ -41,6 +41,8 @@ class StagedRounds:
         self.randomness: dict[int, Digest] = {}
         self.until: dict[int, int] = {}
         self.final: dict[int, bool] = {}
+        self.final_at: dict[int, int] = {}
+        """Since when the bases of rounds are final."""
         self.works: dict[tuple[int, int], tuple[int, SeatWork]] = {}
         self.accusations: Counter[int] = Counter()
         self.suspensions: Counter[int] = Counter()

@@ -8,12 +8,19 @@ from dataclasses import replace
 
 import pytest
 
+from assay.bench import imagined_run
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind
 from assay.protocol.rounds.ticket_types import TicketTerms
-from assay.protocol.types import Address, Digest, Wei
+from assay.protocol.types import Address, Digest, Round, Wei
+from assay_ledger.chain.client import Head
+from assay_ledger.rounds.fold import fold
+from assay_ledger.rounds.records import RunState
+from assay_ledger.rounds.view import RunView
+from assay_verifier.view_records import ViewRecords
 from assay_whistleblower.reporting import (
+    MEMORY,
     MOST_TURNS,
     STAGGER_S,
     MissesDrawn,
@@ -140,6 +147,76 @@ def test_a_reports_turn_is_counted_from_the_epoch_in_which_it_can_be_made() -> N
     assert isinstance(report, ReportAbsence)
     turn = stage.duties.epochs[1].start + wait_of(report.id, owners, ME)
     assert list(reports(StageRecords(stage), owners, ME, MissesDrawn())) == [ReportDue(turn, report)]
+
+
+def test_what_waits_long_for_its_base_is_reported_once_that_is_final() -> None:
+    """Attack: a game about a true base, for half of a bond, that lasts longer than reports look back. What is missed
+    meanwhile is drawn again at rate 3, for wages, and nobody was ever fined for it.
+    """
+    stage = DutyStage(False)
+    stage.crew()
+    missed, rounds = set(), []
+    for number in range(MEMORY + 4):
+        rounds.append((stage.open_round(until := stage.duties.epochs[-1].start - 1, final=False), until))
+        stage.commit(rounds[-1][0], 0)
+        stage.seed(number)
+        (duty,) = work_duties(rounds[-1][0], range(1))
+        missed |= {(ticket, number) for ticket in stage.chains if stage.drawn(ticket, [duty])}
+        for ticket in stage.chains:
+            stage.open(ticket, [])
+        stage.close()
+        assert due(stage) == []
+    assert {number for _, number in missed} == set(range(MEMORY + 4))
+    for round_, until in rounds:
+        stage.set_round(round_, until, True)
+    owners = [ME, *(person(k) for k in range(3))]
+    looked = list(reports(StageRecords(stage), owners, ME, MissesDrawn()))
+    # Turns begin with what lets them be reported: else all owners report each at once.
+    assert all(found.at - stage.now == wait_of(found.report.id, owners, ME) for found in looked)  # type: ignore[union-attr]
+    while found := due(stage):
+        for report in found:
+            assert isinstance(report, ReportMiss)
+            missed.discard((report.ticket, report.epoch))
+            carry_out(stage, report)
+    assert not missed
+    # Nobody looks back so far for ever.
+    stage.pass_time(1)
+    for number in range(MEMORY + 1):
+        stage.seed(("later", number))
+        for ticket in stage.chains:
+            if stage.tickets.can_answer(ticket):
+                stage.open(ticket, [])
+        while not stage.duties.epochs[MEMORY + 4 + number].closed:
+            stage.close()
+    newest = stage.duties.number
+    assert StageRecords(stage).first_final_since(stage.duties.epochs[newest - MEMORY].start) == newest
+
+
+@pytest.mark.parametrize("held", [99, 12])
+def test_a_view_knows_which_epochs_waited_for_bases_that_are_final_since(
+    monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    """Also where a game held a generation, and all that build on it, to the end."""
+    monkeypatch.setattr(imagined_run, "ROUNDS", 20)
+    run = imagined_run.ImaginedRun(4)
+    state, story = RunState.of(run.facts), imagined_run._Story(run)
+    for number in range(21):
+        for _, logged, at in story.round(Round(number - 1)) if number else story.begin():
+            fold(state, logged.event, at, logged.transaction)
+    state.head, state.books.now = Head(logged.block, at), at
+    state.final_at |= {node: at for node in state.final_at if node >= held}
+    view = RunView(run.charter, run.facts, story._owners[0], state)
+    records, seen = ViewRecords(view), set()
+    for epoch in view.epochs:
+        found = [
+            number
+            for number in range(len(view.epochs))
+            if any((records.base_final_at(work.round) or 0) >= epoch.start for work in records.works_of(number))
+        ]
+        first = records.first_final_since(epoch.start)
+        assert first == min(found, default=len(view.epochs) - 1)
+        seen.add(first)
+    assert len(seen) > 9
 
 
 def test_what_an_epoch_drew_is_drawn_once_and_again_where_a_secret_was_shown_since(
