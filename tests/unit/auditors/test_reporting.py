@@ -12,7 +12,7 @@ from assay.bench import imagined_run
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds import duty_draws as draws
 from assay.protocol.rounds.duty_types import DrawnDuty, DutyKind
-from assay.protocol.rounds.ticket_types import TicketTerms
+from assay.protocol.rounds.ticket_types import TicketId, TicketTerms
 from assay.protocol.types import Address, Digest, Round, Wei
 from assay_ledger.chain.client import Head
 from assay_ledger.rounds.fold import fold
@@ -190,6 +190,33 @@ def test_what_waits_long_for_its_base_is_reported_once_that_is_final() -> None:
             stage.close()
     newest = stage.duties.number
     assert StageRecords(stage).first_final_since(stage.duties.epochs[newest - MEMORY].start) == newest
+
+
+def test_a_redraw_is_reported_by_who_is_there_when_who_missed_it_first_has_left() -> None:
+    """Bad luck: its base is final late. The contract refuses a report that names a miss of who has left."""
+    stage, misses = DutyStage(False), MissesDrawn()
+    stage.crew()
+    round_ = stage.open_round(until := stage.duties.epochs[-1].start - 1, final=False)
+    stage.commit(round_, 0)
+    stage.seed()
+    (work,) = work_duties(round_, range(1))
+    for ticket in stage.chains:
+        stage.open(ticket, [stage.result(ticket, work)] if ticket > 1 else [])
+    first = TicketId(1)
+    stage.tickets.retire(stage.owner(first), first, stage.now)
+    for _ in range(5):
+        stage.close()
+        stage.seed()
+        for ticket in stage.chains:
+            if StageRecords(stage).is_called(TicketId(ticket), stage.duties.number):
+                stage.open(ticket, [])
+        assert not any(isinstance(report, ReportMiss) for report in due(stage, misses))
+    stage.tickets.reclaim(stage.owner(first), first)
+    stage.set_round(round_, until, True)
+    found = due(stage, misses)
+    assert any(isinstance(report, ReportMiss) and report.duty.missed.ticket for report in found)
+    for report in found:
+        carry_out(stage, report)
 
 
 @pytest.mark.parametrize("held", [99, 12])
