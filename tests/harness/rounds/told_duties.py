@@ -66,6 +66,7 @@ class ToldDutyStage(DutyStage):
         assert told.attestations.findings == duties.attestations.findings
         assert told.attestations.accusations == duties.attestations.accusations
         assert told.attestations.against == duties.attestations.against
+        assert told.attestations.doubted == duties.attestations.doubted
         assert told.attestations.claims == duties.attestations.claims
         # A forfeit is told by its ticket's conviction, and a lapsed accusation by its own event too.
         assert {name for name in duties._fined if isinstance(name, bytes)} == {

@@ -55,12 +55,14 @@ def test_audits_on_model_contract_and_index_end_alike_whatever_tickets_do(seed: 
             work_duties(round_, seats) + [replace(duty, kind=DutyKind.WORK_AGAIN) for duty in last] + reaudits(stage)
         )
         gone = [missed(duty, number - 1, ticket) for duty in everything for ticket in range(1, 7)]
+        # Every third epoch fines nobody, or nearly so.
+        silent = chance.choice((0.15, 0.15, 0.6))
         for ticket in range(1, 7):
             manner = chance.random()
-            if manner < 0.15 or TicketId(ticket) not in stage.tickets.tickets:
+            if manner < silent or TicketId(ticket) not in stage.tickets.tickets:
                 continue
             wanted = stage.drawn(ticket, duties + gone)[:3]
-            if manner < 0.35:
+            if chance.random() < 0.2:
                 wanted = wanted[1:]
             results = [stage.result(ticket, duty, lie=chance.random() < 0.1) for duty in wanted]
             if results and chance.random() < 0.1:
@@ -86,3 +88,4 @@ def test_audits_on_model_contract_and_index_end_alike_whatever_tickets_do(seed: 
         assert stage.vault.is_conserved()
     print(dict(sorted(seen.items())))
     assert seen.keys() >= {"open", "absent", "miss", "lapse", "SecretNotShown", "NotDrawn", "DutyAnswered", "NotADuty"}
+    assert "EpochWithoutFines" in seen
