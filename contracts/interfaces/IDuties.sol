@@ -101,10 +101,10 @@ interface IDuties is ICalls {
     error DutyAnswered(bytes32 attestation);
 
     /// @notice The duty is beyond what the ticket had to answer.
-    /// @dev It answered as many as it must, and this one's draw is higher than all of them.
+    /// @dev It answered or named as many as it must, and this one's draw is higher than all of them.
     /// @custom:remedy None: there is nothing to fine.
     /// @param rank of the duty
-    /// @param topRank of the highest draw answered
+    /// @param topRank of the highest draw answered or named
     error DutyBeyondCapacity(uint256 rank, uint256 topRank);
 
     /// @notice The base of the round is not final.

@@ -43,10 +43,10 @@ def test_every_executor_gives_the_references_bytes_on_hostile_states(contracts: 
 
 
 @pytest.mark.long
-@pytest.mark.timeout(2400)
+@pytest.mark.timeout(6600)  # 20 minutes on two cores; a busy machine takes its time
 def test_every_executor_gives_the_references_bytes_on_hostile_states_at_length(contracts: None) -> None:
     """100,000 programs and 10,000,000 elements over pairs, of them 2,000 and 1,000,000 through the contract."""
-    found = Campaign(2000, 1_000_000, jobs=2, programs=10_000).run()
+    found = Campaign(6000, 1_000_000, jobs=2, programs=10_000).run()
     check(found, 9_990)
     assert found.programs >= 100_000 and found.elements >= 10_000_000
     contract = next(pair for pair in found.pairs if pair.pair == "contract")
