@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 
 from assay.explorer.documents import Document, hexed, wei
 from assay.explorer.reader import RunReader
@@ -27,6 +28,7 @@ def ticket_document(reader: RunReader, number: TicketId) -> Document:
     held = registry.tickets.get(number)
     mine, shelves = reader.shelves.findings_of_ticket[number], reader.shelves
     answers = state.books.duties.answers
+    found = Counter(made.epoch for made in mine)
     return {
         "ticket": int(number),
         "owner": hexed(owner_of(reader, number)),
@@ -43,7 +45,13 @@ def ticket_document(reader: RunReader, number: TicketId) -> Document:
         "obligations": 0 if held is None else held.obligations,
         "findings": len(mine),
         "calls": [
-            {"epoch": epoch, "in_time": answer.in_time, "answered": answer.answered, "skipped": answer.skipped}
+            {
+                "epoch": epoch,
+                "in_time": answer.in_time,
+                "answered": found[epoch],
+                "left_out": answer.answered - found[epoch],
+                "skipped": answer.skipped,
+            }
             for epoch, answer in ((e, answers[e, number]) for e in sorted(shelves.calls_of_ticket[number]))
         ],
         "wages": wei(sum(reader.money.finding_pay.get(a.id, 0) for a in mine)),
@@ -88,6 +96,7 @@ def epoch_document(reader: RunReader, number: int) -> Document:
     epoch = view.epochs[number]
     called = sorted(view.called_tickets(number)) if epoch.seed is not None else []
     answers = {ticket: state.books.duties.answers[number, ticket] for ticket in shelves.calls_of_epoch[number]}
+    found = Counter(record.ticket for record in shelves.findings_of_epoch[number])
     return {
         "epoch": number,
         "phase": epoch_phase(reader, number),
@@ -105,7 +114,8 @@ def epoch_document(reader: RunReader, number: int) -> Document:
                 "ticket": int(ticket),
                 "owner": hexed(owner_of(reader, ticket)),
                 "opened": ticket in answers and answers[ticket].in_time,
-                "answered": answers[ticket].answered if ticket in answers else 0,
+                "answered": found[ticket],
+                "left_out": answers[ticket].answered - found[ticket] if ticket in answers else 0,
             }
             for ticket in sorted({*called, *answers})
         ],

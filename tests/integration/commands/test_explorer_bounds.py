@@ -16,8 +16,10 @@ from assay.explorer.page_parts import ROWS
 from assay.explorer.reader import RunReader
 from assay.explorer.tables import TABLES, to_csv
 from assay.explorer.words import number, when
+from assay.protocol.rounds.duty_types import DutyKind
 from assay.protocol.rounds.ticket_types import TicketId
-from assay.protocol.types import Address, Wei
+from assay.protocol.types import Address, Digest, Wei
+from assay_ledger.bindings.duties import DutyLeftOut, EpochBegan
 from assay_ledger.bindings.escrow import Funded
 from assay_ledger.chain.client import Head
 
@@ -44,6 +46,25 @@ def test_a_ticket_s_page_shows_its_newest_calls(reader: RunReader) -> None:
     page = TestClient(make_app(reader)).get("/tickets/1").text
     assert f"epoch {calls[-1]}</a>" in page and f"epoch {calls[0]}</a>" not in page
     assert f"The newest {ROWS} of {len(calls)}" in page
+
+
+def test_what_a_ticket_left_out_by_name_is_no_duty_that_it_answered(reader: RunReader) -> None:
+    contract, found, at = next(t for t in imagined_events(reader.run, 10_000) if isinstance(t[1].event, EpochBegan))
+    epoch = max(reader.shelves.calls_of_ticket[TicketId(1)])
+
+    def said() -> list[tuple[int, int]]:
+        client = TestClient(make_app(reader))
+        (called,) = (c for c in client.get(f"/api/v1/epochs/{epoch}").json()["called"] if c["ticket"] == 1)
+        (call,) = (c for c in client.get("/api/v1/tickets/1").json()["calls"] if c["epoch"] == epoch)
+        return [(made["answered"], made["left_out"]) for made in (called, call)]
+
+    (answered, left_out), again = said()
+    assert left_out == 0 and again == (answered, 0)
+    named = DutyLeftOut(epoch, TicketId(1), int(DutyKind.WORK), Digest(bytes(32)))
+    reader.take(reader.known, [(contract, replace(found, event=named), at)], None)
+    assert said() == [(answered, 1)] * 2
+    for page in (f"/epochs/{epoch}", "/tickets/1"):
+        assert "left out by name" in TestClient(make_app(reader)).get(page).text
 
 
 def test_strangers_who_fund_a_run_with_next_to_nothing_hide_nobody(reader: RunReader) -> None:
