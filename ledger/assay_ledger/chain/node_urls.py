@@ -39,10 +39,12 @@ def without_keys(text: str, url: str) -> str:
 def _without_keys_of(text: str, url: str) -> str:
     try:
         parts = urlsplit(url)
-        secrets = {url, parts.username or "", parts.password or "", *re.split(r"[/&=?#]", url.partition("://")[2])}
+        secrets = {parts.username or "", parts.password or "", *re.split(r"[/&=?#]", url.partition("://")[2])}
         secrets -= {parts.netloc, parts.hostname or ""}
     except ValueError:
         return "..."
+    # A URL without keys stays: it says which node is meant.
+    text = text.replace(url, redacted(url))
     for secret in sorted((s for s in secrets if len(s) >= _LEAST_KEY), key=len, reverse=True):
         text = text.replace(secret, "...")
     return text

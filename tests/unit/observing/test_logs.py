@@ -82,6 +82,15 @@ def test_nothing_of_a_url_that_may_be_a_key_is_logged(lines: list[str], url: str
     assert not [secret for secret in SECRETS if secret in line], line
 
 
+@pytest.mark.parametrize("url", ("http://127.0.0.1:8545", "https://node.example:8545/"))
+def test_a_url_without_keys_says_in_a_line_which_node_is_meant(lines: list[str], url: str) -> None:
+    """Of two nodes that contradict each other one is asked no more: an operator must know which."""
+    logs.hide_url(url)
+    LOG.error("the node at %s is asked no more", url.rstrip("/"))
+    (line,) = lines
+    assert f"the node at {url.rstrip('/')} is asked no more" in line
+
+
 def test_plain_lines_say_where_an_error_came_from_too() -> None:
     """Whoever is told that a gateway's batch failed finds in its log what did."""
     written: list[str] = []
