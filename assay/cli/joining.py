@@ -16,6 +16,7 @@ from assay.cli.seeing import sight
 from assay.cli.sponsors import unknown_sponsor
 from assay.cli.terms_checks import unfit_terms
 from assay.cli.this_machine import income_lines, income_of, machine_lines, this_machine
+from assay.counts import count
 from assay.durations import duration
 from assay.planning.outlook import RoleOutlook, away_words, outlook_of_role, outlook_of_run
 from assay.protocol.errors import AssayError, ExitCode, UsageError
@@ -121,8 +122,8 @@ def outlook_lines(run: Run, view: RunView, role: str, tickets: int, fees: Market
         f"For {work}: {money.show(about.pay)} tokens and {SHARES.show(about.shares)} shares, which vest after "
         f"{duration(whole.vesting_seconds)}{merge}; gas of {about.gas:,} a{'n' if span == 'epoch' else ''} {span}, "
         f"{COIN.about(about.gas * fees.price, 6)} coins at the fees of now.",
-        f"{charter.rounds} rounds, each of at most {duration(whole.round_at_most_seconds)} of chain time, and shorter "
-        f"where all are done sooner; tickets count after {duration(whole.before_seconds)}, "
+        f"{count(charter.rounds, 'round')}, each of at most {duration(whole.round_at_most_seconds)} of chain time, and "
+        f"shorter where all are done sooner; tickets count after {duration(whole.before_seconds)}, "
         f"leaving takes {duration(about.leaving_seconds)}, the last {duration(whole.exit_seconds)} in the vault.",
     ]
     return lines if role == "solver" else [*lines, away_words(charter)]

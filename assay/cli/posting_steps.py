@@ -21,6 +21,7 @@ from assay.cli.common import (
 from assay.cli.posting_governance import GovernanceWanted, governed_lines
 from assay.cli.progress import moved, progress, told_steps
 from assay.cli.starting import check_start, read_wanted
+from assay.counts import count
 from assay.durations import duration
 from assay.protocol.errors import UsageError, UserError
 from assay.protocol.types import Address, Wei
@@ -292,8 +293,8 @@ def _terms(charter: RunCharter, escrow: Wei, money: Currency) -> list[str]:
     paid = f"{money.show(charter.price)} tokens and {shares}" if e.pays else f"{shares} and no tokens"
     whole = outlook_of_run(charter)
     return [
-        f"{charter.rounds} rounds of {w.commit} s for {t.seats} seats, up to {t.max_units} units of {t.steps_per_unit} "
-        f"steps each",
+        f"{count(charter.rounds, 'round')} of {w.commit} s for {count(t.seats, 'seat')}, up to "
+        f"{count(t.max_units, 'unit')} of {count(t.steps_per_unit, 'step')} each",
         f"a whole commitment earns {paid}, a replay {money.show(e.wage)} tokens; the escrow gets {money.show(escrow)}, "
         f"and what is left in the end goes back to its funders",
         f"a seat locks {money.show(e.seat_lock)} tokens and a fee of {money.show(e.seat_fee)}, a ticket of an auditor "
@@ -360,7 +361,8 @@ def _prepared(wanted: PostWanted, inner_steps: int, start: StartValues | None = 
 
     wire, sums, kind = update_wire(wanted.update), sum_wire(wanted.sums), merge_kind(wanted.merge)
     check_sums(sums, group_size_of(wanted.seats, wanted.group_size))
-    four = f"step, update ({wanted.update}), merge of {wanted.seats} seats ({wanted.merge_words}), witnessed step"
+    merge = f"merge of {count(wanted.seats, 'seat')} ({wanted.merge_words})"
+    four = f"step, update ({wanted.update}), {merge}, witnessed step"
     if start is not None:
         momentum = ", with its outer momentum" if start.momentum else ""
         talk.print(f"the first parameters are those of {start.source}{momentum}", markup=False)

@@ -161,8 +161,8 @@ def _lock(lock: Document, now: int, money: Currency) -> tuple[str, ...]:
 
 
 def _seat(seat: Document, phase: str) -> tuple[str, ...]:
+    from assay.counts import count
     from assay.protocol.rounds.escrow import RunPhase
-    from assay.status.locks import count
 
     until = "" if seat["until"] is None else f" to {seat['until'] - 1}"
     since = "" if seat["since"] is None else f" (began at chain time {seat['since']})"
@@ -176,14 +176,15 @@ def _seat(seat: Document, phase: str) -> tuple[str, ...]:
 
 
 def _ticket(ticket: Document, now: int, money: Currency) -> tuple[str, ...]:
+    from assay.counts import count
     from assay.status.locks import when
 
     if ticket["until"] is not None:
         span = f"counts until chain time {ticket['until']}" if ticket["until"] > now else "counts no more"
     else:
         span = f"counts {when(ticket['since'], now)}" if ticket["since"] > now else f"counts since {ticket['since']}"
-    owes = f"{ticket['findings']} findings, {ticket['obligations']} obligations"
-    owes += f", {ticket['secrets_owed']} secrets owed" if ticket["secrets_owed"] else ""
+    owes = f"{count(ticket['findings'], 'finding')}, {count(ticket['obligations'], 'obligation')}"
+    owes += f", {count(ticket['secrets_owed'], 'secret')} owed" if ticket["secrets_owed"] else ""
     owes += f", short of {_amount(ticket['missing'], money)}" if ticket["missing"] != "0" else ""
     return f"ticket {ticket['ticket']}", ticket["status"], span, owes
 

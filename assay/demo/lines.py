@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from eth_utils.address import to_checksum_address
 
 from assay.amounts import SHARES, Currency
+from assay.counts import count
 from assay.protocol.game.state import Outcome
 from assay.protocol.program.nodes import Family
 from assay.protocol.rounds.duty_types import DutyKind
@@ -77,11 +78,11 @@ class RunLines:
                 held = state.books.tenures.tenures[event.tenure]
                 return f"{self.who(held.holder)} stayed away and loses seat {held.seat}"
             case commitments.RoundBegan():
-                return f"round {event.round} opens on generation {event.parent}, with {event.seated} seats"
+                return f"round {event.round} opens on generation {event.parent}, with {count(event.seated, 'seat')}"
             case commitments.WorkCommitted():
                 holder = self.who(state.books.tenures.tenures[event.tenure].holder)
                 late = ", too late to count" if event.late else ""
-                return f"{holder} commits {event.work.units} units to round {event.round}{late}"
+                return f"{holder} commits {count(event.work.units, 'unit')} to round {event.round}{late}"
             case generations.Merged():
                 return f"generation {event.generation} has its majority: root 0x{event.root.hex()[:8]}…"
             case generations.Finalized() if event.node < 1 << 32:
@@ -102,7 +103,7 @@ class RunLines:
             case tickets.TicketConvictedNow():
                 return f"ticket {event.ticket} of {self._owner(event.ticket, state)} is convicted"
             case duties.EpochBegan() if event.on_call:
-                return f"epoch {event.epoch} of the audits calls shift {event.shift}: {_tickets(event.on_call)}"
+                return f"epoch {event.epoch} of the audits calls shift {event.shift}: {count(event.on_call, 'ticket')}"
             case attestations.Attested():
                 owner = self._owner(event.ticket, state)
                 what = f"the work of seat {event.seat} in round {event.round}"
@@ -225,7 +226,3 @@ def claim_words(ref: ClaimRef) -> str:
             return f"a finding about seat {ref.seat} in round {ref.round}"
         case _:
             return f"the work of seat {ref.seat} in round {ref.round}"
-
-
-def _tickets(count: int) -> str:
-    return "1 ticket" if count == 1 else f"{count} tickets"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.bundle.replay import GameStep, ReplayedDispute, VerdictValues
 from assay.bundle.words import value_texts
+from assay.counts import count
 from assay.explorer.documents import Document, hexed
 from assay.explorer.games import game_document
 from assay.explorer.reader import RunReader
@@ -109,30 +110,30 @@ def _says(found: ReplayedDispute, step: GameStep) -> str:
         case PostDigests(digests=()):
             return f"gives the {what}s between {before.lo} and {before.hi} that it posted in another game"
         case PostDigests(digests=digests):
-            return f"posts {_some(len(digests), what)} between {before.lo} and {before.hi}"
+            return f"posts {count(len(digests), what)} between {before.lo} and {before.hi}"
         case BisectDigests(index=index):
             place = f"between {after.lo} and {after.hi}" if after.stage is before.stage else _where(step)
             return f"names number {index + 1} as the first wrong one: {place}{_KNOWN if step.reuses else ''}"
         case OpenNode(digests=digests):
-            return f"opens node {before.node} ({_family(found)}) with {_some(len(digests), 'digest')} of its value"
+            return f"opens node {before.node} ({_family(found)}) with {count(len(digests), 'digest')} of its value"
         case SelectSubtree(index=index):
             return f"names entry {index} of the digests posted: {_where(step)}"
         case OpenSubtree(digests=digests):
-            return f"opens {_some(len(digests), 'digest')} below"
+            return f"opens {count(len(digests), 'digest')} below"
         case OpenLeaf(leaf=leaf):
             return f"opens leaf {before.index}: {len(leaf)} bytes"
         case SelectElement(offset=offset, heads=heads):
-            return f"names element {offset} of the leaf and opens {_some(len(heads), 'value')} that it is computed from"
+            return f"names element {offset} of the leaf and opens {count(len(heads), 'value')} that it is computed from"
         case PostParts(parts=parts):
-            return f"posts {_some(len(parts), 'partial result')} of terms {before.lo} to {before.hi}"
+            return f"posts {count(len(parts), 'partial result')} of terms {before.lo} to {before.hi}"
         case SelectPart(index=index):
             return f"names part {index} as wrong: terms {after.lo} to {after.hi}"
         case ProveTerm(reads=reads):
-            return f"opens {_some(len(reads), 'value')} of term {before.lo}; the contract computes it"
+            return f"opens {count(len(reads), 'value')} of term {before.lo}; the contract computes it"
         case ProveRoot():
             return "proves what must stand there; the contract compares"
         case OpenState(list_roots=roots):
-            return f"opens {_some(len(roots), 'list')} of the state"
+            return f"opens {count(len(roots), 'list')} of the state"
         case SelectList(index=index):
             return f"names list {index} as wrong"
 
@@ -157,7 +158,3 @@ def _where(step: GameStep) -> str:
 
 def _family(found: ReplayedDispute) -> str:
     return "malformed" if found.node is None else found.node.family.name.lower()
-
-
-def _some(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "s")

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Final
 
 from assay.amounts import SHARES
+from assay.counts import count
 from assay.explorer.answers import answer, no, not_yet, standing, yes
 from assay.explorer.audit_documents import accusation_document, finding_document, ticket_document
 from assay.explorer.codes import find_code
@@ -75,7 +76,7 @@ def explain_place(reader: RunReader, name: str, hit: Hit) -> Document:
     answers = [yes("known", f"It is {hit.what}.")]
     if name.lower().removeprefix("0x") == reader.run.address.hex():
         phase = reader.state.money.phase.words
-        answers = [yes("known", f"It is a run of {reader.run.charter.rounds} rounds, which is {phase}.")]
+        answers = [yes("known", f"It is a run of {count(reader.run.charter.rounds, 'round')}, which is {phase}.")]
         answers += [standing_still(wait) for wait in waits(reader.view)]
     elif hit.url.startswith("/events?tx="):
         tx = hit.url.removeprefix("/events?tx=")
@@ -233,7 +234,8 @@ def explain_ticket(reader: RunReader, number: TicketId) -> Document:
     """A ticket: what it stakes, did and lost."""
     document = ticket_document(reader, number)
     opened = sum(call["in_time"] for call in document["calls"])
-    text = f"Ticket {number} is {document['status']}: {opened} calls opened, {document['findings']} findings"
+    text = f"Ticket {number} is {document['status']}: {count(opened, 'call')} opened"
+    text += f", {count(document['findings'], 'finding')}"
     fined = reader.run.currency.show(int(document["fined"]))
     text += f", {fined} tokens of fines." if document["fined"] != "0" else "."
     return {

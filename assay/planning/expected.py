@@ -12,6 +12,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from assay.counts import count
 from assay.durations import duration
 from assay.planning.burdens import MERGE, gas_of
 from assay.planning.outlook import outlook_of_role, outlook_of_run
@@ -107,8 +108,8 @@ def auditor_day(
         loses_stake=tickets * about.locks,
         loses_pay=round(tickets * (unpaid * about.pay + unsettled * about.merge_pay)),
         assumes=(
-            f"{solvers} solvers, {tickets + others} tickets, and {_mean_round(spans)}; between the bounds lie nine "
-            f"days of ten, as tickets are drawn{_all_left(left, spans.mean)}"
+            f"{count(solvers, 'solver')}, {count(tickets + others, 'ticket')}, and {_mean_round(spans)}; between the "
+            f"bounds lie nine days of ten, as tickets are drawn{_all_left(left, spans.mean)}"
         ),
     )
 

@@ -10,6 +10,7 @@ import string
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from assay.counts import count
 from assay.provenance.document import NOT_STATED
 
 MARK: Final = "# Written by assay model pull"
@@ -66,8 +67,8 @@ def _lines(d: dict[str, Any]) -> Iterator[str]:
     yield f"- as of block {d['block']}, in which its newest event lies"
     t = d["terms"]
     yield (
-        f"- {t['rounds']} rounds planned, {d['counts']['generations'] - 1} begun; {t['seats']} seats, up to "
-        f"{t['units']} units of {t['steps_per_unit']} steps each"
+        f"- {count(t['rounds'], 'round')} planned, {d['counts']['generations'] - 1} begun; {count(t['seats'], 'seat')}"
+        f", up to {count(t['units'], 'unit')} of {count(t['steps_per_unit'], 'step')} each"
     )
     yield from (f"- program of the {name}: `{root}`" for name, root in sorted(d["programs"].items()))
     yield from ("", "## What is said of it", "", *_told(told))
@@ -148,7 +149,7 @@ def _audits(d: dict[str, Any]) -> Iterator[str]:
     share, rate = f"{steps['ppm'] / 10_000:.4f} %", f"{a['audit_ppm'] / 10_000:g} %"
     yield f"- {steps['audited']} of {steps['steps']} steps ({share}) were trained again by auditors"
     yield f"- {a['audited']} of {a['commitments']} commitments; the charter asks for a rate of {rate}"
-    yield f"- {a['findings']} findings, of which {a['differing']} differed"
+    yield f"- {count(a['findings'], 'finding')}, of which {a['differing']} differed"
     yield f"- accusations: {a['upheld']} upheld, {a['rejected']} rejected, {a['lapsed']} lapsed"
     yield f"- {a['fined']} misses and absences of auditors were fined"
 

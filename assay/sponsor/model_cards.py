@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from assay.counts import count
 from assay.protocol.errors import RejectedError
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.terms import GenerationStatus
@@ -123,11 +124,11 @@ class ModelCard:
             "",
             f"- {a.audited} of {a.commitments} commitments were replayed whole by auditors, at a rate of "
             f"{a.audit_ppm / 10_000:g} % (findings again at {a.reaudit_ppm / 10_000:g} %)",
-            f"- {a.findings} findings, of which {a.differing} differed; {a.opened} of {a.calls} calls were opened "
-            f"in {a.epochs} epochs",
+            f"- {count(a.findings, 'finding')}, of which {a.differing} differed; {a.opened} of "
+            f"{count(a.calls, 'call')} were opened in {count(a.epochs, 'epoch')}",
             f"- accusations: {a.upheld} upheld, {a.rejected} rejected, {a.lapsed} lapsed; {a.fined} misses and "
             "absences were fined",
-            f"- {a.tickets} tickets of {a.owners} owners",
+            f"- {count(a.tickets, 'ticket')} of {count(a.owners, 'owner')}",
         ]
         return "\n".join(lines) + "\n"
 
@@ -239,7 +240,7 @@ def _audits(view: RunView) -> AuditFigures:
 def _generation_line(g: CardGeneration) -> str:
     if g.status == "genesis":
         return f"- 0: genesis, {g.root}"
-    return f"- {g.generation}: {g.status}, of {g.updates} updates, {g.root or 'without a majority'}"
+    return f"- {g.generation}: {g.status}, of {count(g.updates, 'update')}, {g.root or 'without a majority'}"
 
 
 def _work_line(w: RefutedWork) -> str:

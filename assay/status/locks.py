@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from assay.counts import count
 from assay.durations import duration
 from assay.protocol import abi
 from assay.protocol.digests import keccak
@@ -255,8 +256,3 @@ def _games_of(view: RunView, tenure: int) -> list[int]:
         game for game in view.open_games() if game.defender == view.me and game.ref.kind is not ClaimKind.ATTESTATION
     ]
     return sorted(game.game_id for game in mine if (game.ref.round, game.ref.seat) in works)
-
-
-def count(number: int, one: str, many: str | None = None) -> str:
-    """A number of things in words: `1 game`, `2 games`."""
-    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 from typing import Any, Final
 
+from assay.counts import count
 from assay.protocol.rounds import ids
 from assay.protocol.rounds.duty_types import AccusationStatus
 from assay.protocol.rounds.escrow import RunPhase, cost_of
@@ -44,7 +45,7 @@ def judge_stakes(view: RunView, who: Address) -> Iterator[Alarm]:
         against = sum(a.is_work and a.accused == number for a in accused)
         if (against or tenure.games) and not tenure.convicted_at:
             text = f"{money.show(lock)} tokens are at risk: "
-            text += f"{against} accusations and {tenure.games} games are open on its work"
+            text += f"{count(against, 'accusation')} and {count(tenure.games, 'game')} are open on its work"
             figures = (("accusations", against), ("games", tenure.games), ("lock", str(lock)))
             yield Alarm(AlarmKind.STAKE_AT_RISK, f"tenure {number}", text, figures)
     for ticket, held in view.tickets_of(who):
@@ -180,9 +181,10 @@ def judge_escrow(view: RunView) -> Iterator[Alarm]:
         text = f"the escrow has {has} tokens free of the {needs} that the next round sets aside: it will not open"
         yield Alarm(AlarmKind.ESCROW_LOW, "escrow", text, (("free", str(free)), ("wanted", str(wanted))))
     if not has_auditors(view, seated):
-        count = view.books.registry.count_at(view.now, view.now)
-        text = f"{count} tickets count, too few for the duties of a round of {seated} seats: it will not open"
-        yield Alarm(AlarmKind.ESCROW_LOW, "tickets", text, (("tickets", count), ("least", charter.launch.tickets)))
+        there = view.books.registry.count_at(view.now, view.now)
+        text = f"{count(there, 'ticket counts', 'tickets count')}, too few for the duties of a round of "
+        text += f"{count(seated, 'seat')}: it will not open"
+        yield Alarm(AlarmKind.ESCROW_LOW, "tickets", text, (("tickets", there), ("least", charter.launch.tickets)))
 
 
 def judge_roots(view: RunView) -> Iterator[Alarm]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from assay.counts import count
 from assay.durations import duration
 from assay.protocol.economics.round_time import EPOCHS_TO_SETTLE
 from assay.protocol.economics.run_bounds import most_unsettled
@@ -74,26 +75,28 @@ def _before_launch(view: RunView) -> Iterator[Wait]:
     if not lacks:
         by_itself = launch.open_from if seated >= launch.seats else None
         free = view.charter.training.seats - seated
-        text = f"Everything is there for the first round ({free} seats are free); its sponsor has not opened it."
+        text = f"Everything is there for the first round ({count(free, 'seat is', 'seats are')} free); "
+        text += "its sponsor has not opened it."
         yield Wait("NotOpened", text, "The sponsor types `assay run open`.", by_itself)
 
 
 def _tickets(view: RunView) -> Iterator[Wait]:
     """Too few tickets that count for the first round."""
     least, now, registry = view.charter.launch.tickets, view.now, view.books.registry
-    count = registry.count_at(now, now)
-    if count >= least:
+    there = registry.count_at(now, now)
+    if there >= least:
         return
     seasoned = sorted(t.from_ for t in registry.tickets.values() if t.from_ > now and not (t.until or t.convicted_at))
-    text = f"{count} tickets of auditors count, {least} must before a round opens"
-    if count + len(seasoned) >= least:
-        at = seasoned[least - count - 1]
+    text = f"{count(there, 'ticket of auditors counts', 'tickets of auditors count')}, {least} must"
+    text += " before a round opens"
+    if there + len(seasoned) >= least:
+        at = seasoned[least - there - 1]
         text += f"; enough are registered, and count in {duration(at - now)} of chain time."
         yield Wait("TicketsYoung", text, "", at)
         return
-    more = least - count - len(seasoned)
-    remedy = f"Auditors for {more} more tickets: `assay verifier start --tickets N --deposit AMOUNT`."
-    yield Wait("TicketsMissing", f"{text}; {len(seasoned)} are registered and will.", remedy)
+    more = least - there - len(seasoned)
+    remedy = f"Auditors for {count(more, 'more ticket')}: `assay verifier start --tickets N --deposit AMOUNT`."
+    yield Wait("TicketsMissing", f"{text}; {count(len(seasoned), 'is', 'are')} registered and will.", remedy)
 
 
 def _seats(seated: int) -> Iterator[Wait]:
@@ -163,7 +166,7 @@ def _in_rounds(view: RunView) -> Iterator[Wait]:
             text = f"{works} of {state.seated} seats committed to round {round_}, fewer than half: it is void."
             yield Wait("Deserted", text, "Any actor opens a round anew; solvers that stayed away must be started.")
         else:
-            text = f"Generation {round_ + 1} is being merged from {works} updates."
+            text = f"Generation {round_ + 1} is being merged from {count(works, 'update')}."
             yield Wait("Merging", text, "", view.merge_until(round_), stands=False)
     else:
         yield from _before_next(view, round_)
@@ -188,13 +191,15 @@ def _auditors(view: RunView, seated: int) -> Iterator[Wait]:
     load = seated + sum(r.seated for r in view.books.commitments.rounds if r.t0 >= begun)
     if has_auditors(view, load):
         return
-    count = view.books.registry.count_at(now, now)
+    there = view.books.registry.count_at(now, now)
     if has_auditors(view, seated):
         at = view.epochs[-1].start + view.terms.length
-        text = f"{count} tickets are busy with the {load - seated} commitments that this epoch may bring."
+        text = f"{count(there, 'ticket is', 'tickets are')} busy with the {count(load - seated, 'commitment')} "
+        text += "that this epoch may bring."
         yield Wait("EpochFull", text, "It opens in the next epoch; more auditors would make room.", max(at, now + 1))
         return
-    text = f"{count} tickets count, too few for the duties of {seated} seats (at least {view.charter.launch.tickets})."
+    few = f"{count(there, 'ticket counts', 'tickets count')}, too few for the duties of {count(seated, 'seat')}"
+    text = f"{few} (at least {view.charter.launch.tickets})."
     yield Wait("TicketsMissing", text, "Auditors: `assay verifier start --tickets N --deposit AMOUNT`.")
 
 
@@ -221,7 +226,8 @@ def _at_the_end(view: RunView) -> Iterator[Wait]:
     if left:
         text = "All rounds were opened" if opened == planned else f"No round opens after {opened} of {planned}"
         why = ", as its owners decided" if view.books.is_sunset() else ", as the charter's last second for it is over"
-        text += f"{why * (opened < planned)}; {left} commitments are settled once their audits are over."
+        text += f"{why * (opened < planned)}; {count(left, 'commitment is', 'commitments are')} settled once "
+        text += f"{'its' if left == 1 else 'their'} audits are over."
         yield Wait("Settling", text, "", stands=False)
         return
     money, duties = view.state.money, view.books.duties

@@ -63,7 +63,7 @@ def make_stranger(home: Path, export: str) -> Stranger:
 def rounds_of(lines: list[str], name: str) -> tuple[int, dict[int, int]]:
     """From which round on somebody had a seat, and how many units it committed to which round, by the demo's lines."""
     seats = [found for line in lines if (found := re.search(rf"{name} takes seat \d+ from round (\d+) on", line))]
-    works = [found for line in lines if (found := re.search(rf"{name} commits (\d+) units to round (\d+)$", line))]
+    works = [found for line in lines if (found := re.search(rf"{name} commits (\d+) units? to round (\d+)$", line))]
     (seat,) = seats
     return int(seat[1]), {int(work[2]): int(work[1]) for work in works}
 

@@ -143,7 +143,7 @@ def test_gas_of_tickets_is_that_of_what_they_are_drawn_for() -> None:
     assert few.merges == 0 and few.gas == pytest.approx(gas, abs=1)
     merges = 10 * (2 * gas_of("hold") + 3 * gas_of(*MERGE))
     assert wide.gas == pytest.approx(gas + merges, abs=1)
-    assert "64 solvers, 1 tickets, and rounds of 2 h 24 min" in few.assumes
+    assert "64 solvers, 1 ticket, and rounds of 2 h 24 min" in few.assumes
 
 
 def test_tickets_are_drawn_for_no_more_rounds_than_are_left() -> None:

@@ -107,6 +107,15 @@ def test_a_card_with_hostile_words_has_the_lines_of_one_without(words: str, plac
     assert not any(unicodedata.category(c) in ("Cc", "Cf") for c in differing[0][0])
 
 
+def test_one_of_a_thing_is_said_in_the_singular() -> None:
+    audits = CARD["audits"] | {"findings": 1}
+    text = readme(
+        CARD | {"terms": {"rounds": 1, "seats": 1, "units": 1, "steps_per_unit": 1}, "audits": audits}
+    ).decode()
+    assert "- 1 round planned, 1 begun; 1 seat, up to 1 unit of 1 step each\n" in text
+    assert "- 1 finding, of which" in text
+
+
 def test_a_card_of_a_very_long_run_shows_the_newest_and_counts_the_others() -> None:
     long = CARD | {
         "generations": [GENERATION | {"generation": n, "updates": 4} for n in range(10_000)],
