@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Final
 
 import requests
-from eth_abi.exceptions import DecodingError
+from eth_abi.exceptions import DecodingError, InsufficientDataBytes
 from requests.exceptions import InvalidHeader, InvalidSchema, InvalidURL, MissingSchema
 from tenacity import RetryCallState
 from web3.exceptions import (
@@ -194,6 +194,16 @@ def _date(said: str) -> datetime | None:
     except (TypeError, ValueError, IndexError, OverflowError):
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def remedy_of(error: Exception) -> str:
+    """What to do about an answer that makes no sense. Where no contract is, a call is answered with no bytes."""
+    if isinstance(error, InsufficientDataBytes):
+        return (
+            "So answers a chain without the run's contracts: check that the RPC URL still leads to the run's chain, "
+            "and that this was not begun anew."
+        )
+    return "Try again, check the RPC URL and proxies, or name another node; nothing is lost."
 
 
 def reason(error: BaseException) -> str:

@@ -24,7 +24,7 @@ from web3.types import BlockData, LogReceipt, RPCEndpoint, TxParams, TxReceipt, 
 
 from assay.protocol.errors import AssayError, RejectedError, UnavailableError
 from assay.protocol.types import Address
-from assay_ledger.chain.answers import Failure, failure_of, may_pass, patience_with, pause, raised_in, reason
+from assay_ledger.chain.answers import Failure, failure_of, may_pass, patience_with, pause, raised_in, reason, remedy_of
 from assay_ledger.chain.artifacts import load_artifact
 from assay_ledger.chain.checked import checked_block, checked_chain_id, checked_log, listed
 from assay_ledger.chain.endpoints import EndpointPool
@@ -164,7 +164,7 @@ class Chain:
             return UnavailableError(
                 f"The chain at {self.place} gives an answer that makes no sense ({why}).",
                 code="RpcError",
-                remedy="Try again, check the RPC URL and proxies, or name another node; nothing is lost.",
+                remedy=remedy_of(error),
             )
         return UnavailableError(
             f"The chain at {self.place} does not answer ({why}).",

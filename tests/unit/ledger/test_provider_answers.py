@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from eth_abi.abi import decode
 from eth_account import Account
 
 from assay.protocol.errors import AssayError, ExitCode, RejectedError, UnavailableError
@@ -273,3 +274,11 @@ def test_a_block_with_fields_missing_is_an_answer_without_sense(provider: Provid
             made.chain.newest()
     provider.turn(dropped("baseFeePerGas"), methods=["eth_getBlockByNumber"])
     assert made.chain.head().base_fee == 0  # a chain without a fee market
+
+
+def test_a_chain_without_the_contracts_is_told_from_a_broken_node(made: WaitingChain) -> None:
+    """A local chain that was begun anew under a running actor: it has no contract where the run's were."""
+    total: Query[int] = Query(bytes(20), b"", "any", lambda data: decode(["uint256"], data)[0])  # type: ignore[arg-type]
+    with pytest.raises(UnavailableError, match="makes no sense") as said_of:
+        made.chain.ask(total)
+    assert said_of.value.remedy.startswith("So answers a chain without the run's contracts")
