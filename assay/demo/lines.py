@@ -118,7 +118,7 @@ class RunLines:
                     "its own replay ended otherwise"
                 )
             case duties.DutyLeftOut():
-                return f"ticket {event.ticket} of {self._owner(event.ticket, state)} had no time for one of its duties"
+                return f"ticket {event.ticket} of {self._owner(event.ticket, state)} leaves out one of its duties"
             case duties.DutyFined():
                 return f"ticket {event.ticket} of {self._owner(event.ticket, state)} is fined {self._about(event.fine)}"
         return None
